@@ -34,6 +34,7 @@ NAMES = (
     "model",
     "sessions",
     "chats",
+    "loops",
     "flows",
     "page",
     "engines",

@@ -13,11 +13,12 @@ SUMMARY = "kill -9 of a server with 50 chats, tasks and runs under way: none los
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=100, help="how often the server is killed (default: 100)")
     parser.add_argument("--jobs", type=int, default=50, help="jobs at once, eight of them runs (default: 50)")
+    parser.add_argument("--minutes", type=float, default=0, help="no more kills after so many (default: no such end)")
 
 
 def run(places: Places, options: argparse.Namespace) -> Report:
     with vaults.scratch(places.cache) as work:
-        result = job_kills.run(work, kills=options.kills, jobs=options.jobs)
+        result = job_kills.run(work, kills=options.kills, jobs=options.jobs, minutes=options.minutes)
     unaccounted = result.requests - result.accounted
     about = (
         f"{options.jobs} jobs at once: eight runs, each of six parts and ten requests, and as many chats as tasks of "

@@ -173,13 +173,13 @@ def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP) -> Iter
     subprocess.run([*command, "-q", "index"], env=env, check=True)
     with subprocess.Popen([*command, "serve", "--port", "0"], env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
-            yield _started(process)
+            yield started(process)
         finally:
             process.terminate()
             process.communicate(timeout=60)
 
 
-def _started(process: subprocess.Popen[str]) -> Server:
+def started(process: subprocess.Popen[str]) -> Server:
     assert process.stderr is not None
     said = [process.stderr.readline(), process.stderr.readline()]
     address = re.search(r"at http://(\S+):(\d+);", said[0])

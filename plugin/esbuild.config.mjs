@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv.indexOf("--out");
 const TARGET = out > 0 ? process.argv[out + 1] : join(HERE, "../src/knapper/data/plugin");
-const MAX_BYTES = 445_000;
+const MAX_BYTES = 432_000;
 /** What Obsidian itself gives a plugin. */
 const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
 /** The styles of the shared parts that the plugin draws, in their order. */
@@ -58,9 +58,41 @@ const instead = {
   },
 };
 
+const OBSIDIAN = /^var import_obsidian\d* = require\("obsidian"\);\n/m;
+
+/** Ask for Obsidian once, and not anew in each module: they follow one another, so the first has it for all. */
+function askOnce(code) {
+  const [first] = OBSIDIAN.exec(code) ?? [""];
+  const rest = code.replaceAll(new RegExp(OBSIDIAN, "gm"), (line) => (line === first ? line : ""));
+  return rest.replaceAll(/\bimport_obsidian\d+\b/g, "import_obsidian");
+}
+
+/** The comments that esbuild leaves, which are those of members of classes: the sources have all. */
+const COMMENT = /^[ ]*\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm;
+const MAX_LINE = 160;
+
+/** Texts, which have brackets and commas that don't count; the brackets of code, and commas between what stands in them. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\})*`|\w*\(|[[{\])}]|, /g;
+
+/** Begin a line for each child of an element, in a line that is long; deeper ones stand further in. */
+function breakLine(line, element) {
+  if (line.length <= MAX_LINE || !line.includes(`${element}(`)) return line;
+  const [margin] = /^ */.exec(line);
+  const open = [];
+  return line.replaceAll(TOKENS, (token) => {
+    const within = open.at(-1);
+    if (token === ", " && within?.isElement && ++within.commas > 1) return `,\n${margin}${"  ".repeat(open.filter(({ isElement }) => isElement).length)}`;
+    if (/[([{]$/.test(token)) open.push({ isElement: token === `${element}(`, commas: 0 });
+    else if (/^[\])}]$/.test(token)) open.pop();
+    return token;
+  });
+}
+
 /** Indent with tabs, which takes half the room, without marks for other bundlers; texts that go over lines keep theirs, or this throws. */
 async function indent(code) {
-  const indented = code.replaceAll(PURE, "").replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+  const [, element] = /\b(\w+)\("section"/.exec(code) ?? [];
+  const lines = code.replaceAll(PURE, "").replaceAll(COMMENT, "").split("\n").map((line) => breakLine(line, element)).join("\n");
+  const indented = lines.replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
   const [before, after] = await Promise.all([code, indented].map((text) => transform(text, { minifyWhitespace: true, legalComments: "none", charset: "utf8" })));
   if (before.code.replaceAll(PURE, "") !== after.code) throw new Error("main.js means something else when it is indented with tabs: a text in it goes over lines");
   return indented;
@@ -98,7 +130,7 @@ const finish = {
     options.onEnd(async (result) => {
       if (result.errors.length) return;
       if (process.argv.includes("--sizes")) printSizes(result.metafile);
-      const main = await indent(result.outputFiles[0].text);
+      const main = await indent(askOnce(result.outputFiles[0].text));
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
@@ -127,8 +159,11 @@ const options = {
   // ui/ has packages of its own, for the page; here each comes once, in this lock file's version.
   alias: Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
   nodePaths: [join(HERE, "node_modules")],
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  jsxFactory: "jsxElement",
+  jsxFragment: "jsxFragment",
+  // Names that no module has for something else.
+  inject: [join(HERE, "src/instead/element.ts")],
+  tsconfigRaw: { compilerOptions: { target: "es2022", jsx: "react" } },
   jsxSideEffects: true, // without a comment before each element
   define: { "process.env.NODE_ENV": '"production"' },
   plugins: [instead, finish],

@@ -6,7 +6,9 @@ import type { JSX } from "preact";
 import { Button, Icon, IconButton } from "../../ui/parts/basic";
 import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../ui/parts/chat";
 import { noteLink } from "../../ui/parts/chat/message";
-import { noteName } from "../../ui/parts/format";
+import type { Turn } from "../../ui/parts/chat/turn";
+import { count, noteName } from "../../ui/parts/format";
+import { ContextDialog } from "./context";
 import { DrawnView, ViewHead } from "./drawn";
 import { noteFiles } from "./dragging";
 import { lastNote } from "./host";
@@ -53,7 +55,7 @@ export class ChatView extends DrawnView {
   protected override onOpen(): Promise<void> {
     const { app, host } = this.plugin;
     const { workspace, vault } = app;
-    this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, onSession: () => undefined, debugging: this.debugging });
+    this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, isGuarded: true, showsSteps: true, onContext: (gathered) => new ContextDialog(this.plugin, gathered).open(), onSession: () => undefined, debugging: this.debugging });
     this.register(() => this.chat.close());
     this.note.value = workspace.getActiveFile()?.path ?? "";
     this.chat.conversation.about.value = this.note.value;
@@ -69,6 +71,10 @@ export class ChatView extends DrawnView {
       }),
     );
     const { chat } = this;
+    this.register(effect(() => this.tellLeftOut(chat.conversation.turns.value.at(-1)?.value)));
+    // What the server allows may have been changed elsewhere, such as on its page in another window.
+    this.registerDomEvent(this.contentEl.ownerDocument.defaultView ?? window, "focus", () => this.relearn());
+    this.registerEvent(workspace.on("active-leaf-change", (leaf) => leaf === this.leaf && this.relearn()));
     // Switching while an answer is written waits until its end.
     this.register(effect(() => void (chat.conversation.isBusy.value || untracked(() => this.follow()))));
     return super.onOpen();
@@ -84,6 +90,22 @@ export class ChatView extends DrawnView {
   /** Take up what is configured at the server, such as after a setting was changed. */
   reloadDefaults(): void {
     void this.chat.load();
+  }
+
+  private relearn(): void {
+    if (this.plugin.connection.isReady) this.chat.learn().catch(() => undefined); // the state of the connection is shown
+  }
+
+  /** The answer whose notes were told to be left out last. */
+  private toldOut = "";
+
+  /** Say which notes a limit has taken away from an answer that is on its way. */
+  private tellLeftOut(turn: Turn | undefined): void {
+    const removed = turn?.context?.removed ?? [];
+    if (!turn || !removed.length || turn.id === this.toldOut || !this.chat.conversation.isBusy.peek()) return;
+    this.toldOut = turn.id;
+    const names = removed.slice(0, 5).map(({ path }) => noteName(path));
+    new Notice(`${count(removed.length, "note")} left out by a limit: ${names.join(", ")}${removed.length > 5 ? ` and ${removed.length - 5} more` : ""}`);
   }
 
   /** Take an order up, such as of a command. */

@@ -27,7 +27,7 @@ export function addCommands(plugin: KnapperPlugin, marks: Marks): void {
   const inNote = (id: string, icon: string, name: string, work: (view: MarkdownView) => unknown) =>
     plugin.addCommand({ id, name, icon, editorCallback: (_: Editor, context) => void work(context as MarkdownView) });
 
-  command("open-chat", "messages-square", "Open vault chat", () => plugin.openChat());
+  command("open-vault-chat", "messages-square", "Open vault chat", () => plugin.openChat());
   inNote("ask-selection", "message-square-quote", "Ask about the selection", ({ editor, file }) => {
     const quote = editor.getSelection();
     return plugin.openChat({ note: file?.path ?? "", ...(quote.trim() ? { quote } : {}) });

@@ -2,7 +2,7 @@
 
 import type { Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
-import { Component, MarkdownView, type TFile } from "obsidian";
+import { Component, MarkdownView, type TAbstractFile, TFile } from "obsidian";
 import type { CardActions } from "./card";
 import { findBlocks } from "./blocks";
 import { editorViewOf, noteOf, openNotes } from "./editors";
@@ -10,6 +10,9 @@ import type KnapperPlugin from "./main";
 import { findPlaces } from "./places";
 import { placesOf, reviewExtension, setPlaces, type Stop } from "./review";
 import type { Hunk } from "./waiting";
+
+/** What the fence of each block has. */
+const BLOCK = "ai-edit";
 
 export class Marks extends Component {
   readonly extension: Extension;
@@ -30,7 +33,9 @@ export class Marks extends Component {
     this.register(this.plugin.waiting.on(() => this.soon()));
     this.registerEvent(workspace.on("file-open", () => this.soon()));
     this.registerEvent(workspace.on("layout-change", () => this.soon()));
-    this.registerEvent(vault.on("modify", (file) => void this.plugin.waiting.loadBlocks(file.path)));
+    this.registerEvent(vault.on("modify", (file) => void this.noticeBlocks(file)));
+    this.registerEvent(vault.on("rename", (file, before) => (this.plugin.waiting.forget(before), void this.noticeBlocks(file))));
+    this.registerEvent(vault.on("delete", ({ path }) => this.plugin.waiting.forget(path)));
     this.register(() => window.clearTimeout(this.timer));
     this.register(() => this.clear());
   }
@@ -39,6 +44,13 @@ export class Marks extends Component {
   private soon(): void {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => void this.refresh(), 10);
+  }
+
+  /** Have the blocks of a saved note read, where it may have some: those of a note that isn't open count, too. */
+  private async noticeBlocks(file: TAbstractFile): Promise<void> {
+    const { app, waiting } = this.plugin;
+    if (!(file instanceof TFile) || (!waiting.follows(file.path) && (file.extension !== "md" || !(await app.vault.cachedRead(file)).includes(BLOCK)))) return;
+    await waiting.loadBlocks(file.path);
   }
 
   private async refresh(): Promise<void> {

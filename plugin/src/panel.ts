@@ -128,7 +128,7 @@ export class ReviewView extends ItemView {
     }
   }
 
-  /** Blocks in the open notes that no proposal knows. */
+  /** Blocks in notes that no proposal knows. */
   private drawBlocks(): void {
     const { decisions, waiting } = this.plugin;
     const blocks = waiting.ownBlocks();

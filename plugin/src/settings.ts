@@ -6,6 +6,7 @@ import { findFolders } from "../../ui/parts/chat/suggest";
 import { describeState, sentence } from "./connection";
 import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
+import { canKeepKey, describeKey, KeyDialog, keepKey, type KeyRow, ModelChoice, providerName } from "./models";
 import { PairDialog } from "./pairing";
 
 /** What is kept in `data.json`, which may be synced: neither addresses nor tokens. */
@@ -39,6 +40,8 @@ interface ServerSetting {
   doc: string;
   kind: string;
   secret: boolean;
+  /** Of a secret, in place of its value. */
+  is_set?: boolean;
   savable: boolean;
   restart: boolean;
   choices?: string[];
@@ -49,6 +52,8 @@ interface ServerSetting {
 const SERVER_KEY = "server:";
 const FOLDERS = "agents.excluded_folders";
 const TYPING_MS = 600;
+/** The settings that name a model, with what choosing one is called. */
+const MODELS: Readonly<Record<string, string>> = { "model.name": "Choose a model", "scout.model": "Choose Scout's model" };
 
 /** The settings of the server that this tab names, by their groups; the page has all others. */
 const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>; hasFolders?: boolean }[] = [
@@ -61,7 +66,8 @@ const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>
     hasFolders: true,
     rows: {
       "agents.link_depth": "Link depth", "agents.same_folder": "Same folder", "agents.token_limit": "Token limit of notes",
-      "agents.linked_notes": "Linked notes", "agents.chat_history_length": "Chat history length", "agents.orchestrate": "A model chooses the agents",
+      "agents.linked_notes": "Linked notes", "agents.semantic_notes": "Notes near in meaning", "agents.semantic_similarity": "Similarity of those in %",
+      "agents.chat_history_length": "Chat history length", "agents.orchestrate": "A model chooses the agents",
     },
   },
   { heading: "Edits", rows: { "agents.editable": "Editable notes", "agents.can": "What a task may do", "proposals.expire_days": "Days that a proposal waits" } },
@@ -79,6 +85,9 @@ const GROUPS: readonly { heading: string; rows: Readonly<Record<string, string>>
 export class KnapperSettingTab extends PluginSettingTab {
   override icon = "file-check-2";
   private server: ServerSetting[] = [];
+  private keys: readonly KeyRow[] = [];
+  /** Whether the server can keep keys. */
+  private hasKeyring = false;
   /** Why the server's settings couldn't be read. */
   private problem = "";
   /** Whether the tab is drawn with what was read just now. */
@@ -169,7 +178,7 @@ export class KnapperSettingTab extends PluginSettingTab {
     return this.owner.connection.isReady ? "The server doesn't have this setting; a newer one may." : "The server isn't connected, so its settings can't be read or changed.";
   }
 
-  /** What one answer may take, and where the keys are: both are read here, and not set. */
+  /** What one answer may take, and the keys, which are handed to the server and never come back. */
   private keysAndTokens(): SettingGroupItem[] {
     const countOf = (name: string): number => Number(this.rowOf(name)?.value ?? this.rowOf(name)?.default ?? 0);
     const web = this.rowOf("web.access")?.value === "on" ? `, pages of the web ${countOf("web.token_budget").toLocaleString()}` : "";
@@ -178,8 +187,28 @@ export class KnapperSettingTab extends PluginSettingTab {
     const expected = `Notes take ${countOf("agents.token_limit").toLocaleString()} at most${web}, and what Scout reads in ${countOf("scout.rounds")} rounds comes on top. ${end}`;
     return [
       { name: "Expected tokens of one answer", desc: this.rowOf("agents.token_limit") ? expected : this.reason },
-      { name: "API keys", desc: "They stay on the computer that the server runs on, and never come here: `knap models key PROVIDER` asks for one there. Those of search services are in its configuration." },
+      ...this.keys.map((row): SettingGroupItem => {
+        const title = `API key of ${providerName(row.provider)}`;
+        const keep = (key: string): Promise<void> => keepKey(this.owner.host.client, row, this.hasKeyring, key).then(() => this.read());
+        const base = { name: title, desc: describeKey(row, this.hasKeyring) };
+        if (!canKeepKey(row, this.hasKeyring)) return base;
+        return { ...base, action: () => new KeyDialog(this.owner, { title, isSet: row.place !== "none", keep }).open() };
+      }),
+      ...this.searchKey(),
     ];
+  }
+
+  /** The key of the search service, which some need. */
+  private searchKey(): SettingGroupItem[] {
+    const row = this.rowOf("web.api_key");
+    if (!row) return [{ name: "API keys", desc: this.reason }];
+    const title = "API key of the search service";
+    const base = { name: title, desc: row.is_set ? `Set. From: ${row.source}.` : "Not set. DuckDuckGo needs none." };
+    const keep = async (key: string): Promise<void> => {
+      await this.owner.host.client.put("/settings", { body: { values: { "web.api_key": key || null } } });
+      await this.read();
+    };
+    return [row.savable ? { ...base, action: () => new KeyDialog(this.owner, { title, isSet: row.is_set === true, keep }).open() } : base];
   }
 
   /** The folders whose notes stay out: each with its way back, and one that adds another. */
@@ -196,6 +225,7 @@ export class KnapperSettingTab extends PluginSettingTab {
 
   private define(name: string, label: string): SettingGroupItem[] {
     const row = this.rowOf(name);
+    if (row?.savable && MODELS[name]) return [defineSetting(row, name, label, this.reason), { name: MODELS[name], desc: "Among those that providers offer now.", action: () => new ModelChoice(this.owner, (model) => void this.save(row, model).then(() => this.redraw())).open() }];
     if (!row || !isList(row)) return [defineSetting(row, name, label, this.reason)];
     const switches = row.choices!.map((choice): SettingGroupItem => ({ name: CHOICES[choice] ?? wordsOf(choice), control: { type: "toggle", key: `${SERVER_KEY}${name}#${choice}`, disabled: !row.savable } }));
     return [{ name: label, desc: describe(row) }, ...switches];
@@ -203,7 +233,7 @@ export class KnapperSettingTab extends PluginSettingTab {
 
   /** The connection has another state: what was read of a server before says nothing of the one that is there now. */
   private refresh(): void {
-    if (!this.owner.connection.isReady) this.server = [];
+    if (!this.owner.connection.isReady) [this.server, this.keys] = [[], []];
     this.problem = "";
     if (this.owner.connection.isReady && !this.server.length) void this.read();
     else this.redraw();
@@ -213,15 +243,17 @@ export class KnapperSettingTab extends PluginSettingTab {
     const { client } = this.owner.connection;
     if (!client || !this.owner.connection.isReady) return;
     let settings: ServerSetting[] = [];
+    let keys = { results: [] as readonly KeyRow[], has_keyring: false };
     let problem = "";
     try {
       ({ settings } = await client.raw<{ settings: ServerSetting[] }>("GET", "/settings"));
+      keys = await client.get("/models/keys", {});
     } catch (error) {
       problem = sentence(failureOf(error));
     }
     if (client !== this.owner.connection.client) return; // another server was asked meanwhile
-    const isSame = problem === this.problem && JSON.stringify(settings) === JSON.stringify(this.server);
-    [this.server, this.problem] = [settings, problem];
+    const isSame = problem === this.problem && JSON.stringify([settings, keys.results]) === JSON.stringify([this.server, this.keys]);
+    [this.server, this.problem, this.keys, this.hasKeyring] = [settings, problem, keys.results, keys.has_keyring];
     if (!isSame) this.redraw();
   }
 

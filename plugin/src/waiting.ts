@@ -86,8 +86,11 @@ interface NoteBlock {
   problem?: string;
 }
 
-/** Proposals that are read at once, while many are. */
+/** Proposals or notes that are read at once, while many are. */
 const AT_ONCE = 8;
+/** The tag of blocks, as the server's index has it. */
+const TAG = "ai_edit";
+const PAGE = 200;
 
 /** The proposals that wait, kept in step by the news; listeners hear of each change. */
 export class Waiting {
@@ -98,7 +101,7 @@ export class Waiting {
   problem = "";
   private readonly listeners = new Set<() => void>();
   private readonly loads = new Map<string, Promise<void>>();
-  /** The blocks of open notes, by the notes' paths. */
+  /** The blocks of notes, by the notes' paths: of those that are open, and of others that have some. */
   private readonly blocks = new Map<string, readonly NoteBlock[]>();
   private open: ReadonlySet<string> = new Set();
 
@@ -118,7 +121,7 @@ export class Waiting {
       const known = new Set(this.rows.map((row) => row.id));
       for (const id of this.proposals.keys()) if (!known.has(id)) this.proposals.delete(id);
       void this.loadAll(this.rows.filter((row) => row.kind === "proposal").map((row) => row.id));
-      for (const path of this.open) void this.loadBlocks(path);
+      void this.findBlocks();
       this.tell();
     } else if (event.event === "waiting") {
       const row = data as unknown as WaitingRow;
@@ -165,22 +168,49 @@ export class Waiting {
     return this.rows.filter((row) => row.kind === "proposal" && !this.proposals.has(row.id)).length;
   }
 
-  /** Say which notes are open: blocks that no proposal knows are looked for in those. */
+  /** Say which notes are open: what is saved in those is looked at each time. */
   setOpen(paths: ReadonlySet<string>): void {
     const fresh = [...paths].filter((path) => !this.open.has(path));
     this.open = paths;
-    for (const path of this.blocks.keys()) if (!paths.has(path)) this.blocks.delete(path);
     for (const path of fresh) void this.loadBlocks(path);
+  }
+
+  /** Whether a note's blocks are read anew whenever it is saved, whatever is written in it. */
+  follows(path: string): boolean {
+    return this.open.has(path) || this.blocks.has(path);
+  }
+
+  /** Forget the blocks of a note that isn't there any more. */
+  forget(path: string): void {
+    if (this.blocks.delete(path)) this.tell();
+  }
+
+  /** Find the notes that have blocks, by the tag of those; open ones are read in any case. */
+  private async findBlocks(): Promise<void> {
+    const found = new Set<string>();
+    const { client } = this.connection;
+    try {
+      for (let offset = 0, size = PAGE; client && size === PAGE; offset += PAGE) {
+        const { results } = await client.raw<{ results: { path: string }[] }>("POST", "/tools/find_notes", { body: { tags: [TAG], fields: [], limit: PAGE, offset } });
+        size = results.length;
+        for (const { path } of results) found.add(path);
+      }
+    } catch (error) {
+      this.problem = failureOf(error).message;
+    }
+    const paths = [...new Set([...found, ...this.open, ...this.blocks.keys()])];
+    for (let at = 0; at < paths.length; at += AT_ONCE) await Promise.all(paths.slice(at, at + AT_ONCE).map((path) => this.loadBlocks(path)));
   }
 
   /** Read which blocks a note has, also those that no proposal knows. */
   async loadBlocks(path: string): Promise<void> {
     const { client } = this.connection;
-    if (!client || !this.open.has(path)) return;
+    if (!client) return;
     const before = JSON.stringify(this.blocks.get(path) ?? []);
     try {
       const { results } = await client.raw<{ results: NoteBlock[] }>("GET", "/blocks", { query: { path } });
-      this.blocks.set(path, results);
+      if (results.length || this.open.has(path)) this.blocks.set(path, results);
+      else this.blocks.delete(path);
       this.problem = "";
     } catch (error) {
       const failure = failureOf(error);
@@ -210,7 +240,7 @@ export class Waiting {
     return [...new Set([...open, ...this.blocks.keys()])].sort().flatMap((path) => this.hunksOf(path));
   }
 
-  /** The blocks that no proposal knows, in the open notes. */
+  /** The blocks that no proposal knows. */
   ownBlocks(): Hunk[] {
     return [...this.blocks.keys()].flatMap((path) => this.hunksOf(path)).filter((hunk) => !hunk.proposal);
   }
@@ -242,7 +272,7 @@ export class Waiting {
     for (const proposal of this.proposals.values()) {
       if (proposal.files.some((file) => paths.has(file.path))) void this.load(proposal.id);
     }
-    for (const path of paths) void this.loadBlocks(path);
+    for (const path of paths) if (this.follows(path)) void this.loadBlocks(path);
   }
 
   private tell(): void {

@@ -108,6 +108,9 @@ class Component {
 }
 class TFile {
   constructor(public path: string) {}
+  get extension() {
+    return this.path.split(".").at(-1)!;
+  }
   get basename() {
     return this.path.split("/").at(-1)!.replace(/\.md$/, "");
   }
@@ -238,6 +241,8 @@ const app: any = {
   loadLocalStorage: (key: string) => JSON.parse(localStorage.getItem(key) ?? "null"),
   saveLocalStorage: (key: string, value: unknown) => localStorage.setItem(key, JSON.stringify(value)),
   metadataCache: {
+    /** What a test says of the properties of notes. */
+    getFileCache: (file: TFile) => ({ frontmatter: (w["properties"] as Record<string, unknown> | undefined)?.[file.path] }),
     getFirstLinkpathDest: (link: string) => {
       const path = (w["paths"] as string[]).find((one) => one === link || one.replace(/\.md$/, "").split("/").at(-1) === link || one === `${link}.md`);
       return path ? new TFile(path) : null;
@@ -258,6 +263,7 @@ const app: any = {
     getName: () => "notes",
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
     read: async (file: TFile) => (await fetch(`/vault/${encodeURIComponent(file.path)}`)).text(),
+    cachedRead: async (file: TFile): Promise<string> => app.vault.read(file),
     process: async (file: TFile, work: (text: string) => string) => {
       const text = work(await app.vault.read(file));
       await app.vault.write(file.path, text);

@@ -372,7 +372,10 @@ def test_a_server_that_stops_keeps_what_a_run_has_and_runs_it_no_second_time(ope
     async def stop() -> None:
         async with lifecycle.run_schedules(lambda: world.runner, world.hub.vaults, poll_s=0.01):
             _ = await asyncio.to_thread(gate.until_waiting)
-            assert world.store.find("tidy").last == ScheduledRun(at=world.clock.time, state="running")
+            at_work = world.store.find("tidy")
+            assert at_work.last is not None
+            told = (at_work.last.state, at_work.runs)
+            assert told == ("running", (at_work.last.session_id,))
 
     asyncio.run(stop())
 
@@ -520,6 +523,39 @@ def test_the_commands_add_list_pause_resume_and_remove(
     assert line.startswith("weekly-review: weekly-review, weekly on sunday at 07:30; next ")
     assert (removed, told(capsys)[1]["total"]) == (0, 0)
     assert vault.root.is_dir()
+
+
+@pytest.mark.timeout(60)
+def test_a_schedule_is_changed_where_that_is_asked_and_what_was_missed_is_not_caught_up(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = told(capsys, "add", "weekly-review", "--weekly", "sun", "--tokens", "5000")
+    _, edited = told(capsys, "edit", "weekly-review", "--changed", "Inbox", "--max-open", "3", "--apply")
+    _, back = told(capsys, "edit", "weekly-review", "--daily", "--at", "0:00", "--results", "", "--propose")
+    refused = [
+        told(capsys, "edit", "weekly-review")[1]["code"],
+        told(capsys, "edit", "weekly-review", "--daily", "--weekly", "mon")[1]["code"],
+        told(capsys, "edit", "weekly-review", "--client", "cli")[1]["code"],
+        told(capsys, "edit", "nobody", "--daily")[1]["code"],
+    ]
+
+    one, other = edited["schedule"], back["schedule"]
+    assert (one["when"], one["tokens"], one["max_open"], one["apply"]) == ("when Inbox has changed", 5000, 3, True)
+    assert (other["when"], other["tokens"], other["results"], other["apply"]) == ("daily at 00:00", 5000, "", False)
+    assert dt.datetime.fromisoformat(other["next"]) > dt.datetime.now()  # noqa: DTZ005 - the clock on the wall
+    assert refused == ["usage", "bad_input", "bad_input", "no_schedule"]
+    assert vault.root.is_dir()
+
+
+def test_what_changes_while_it_is_paused_is_no_reason_to_work(open_world: Callable[..., World]) -> None:
+    world = open_world(schedule("changed", folder="Inbox", is_paused=True))
+    (world.vault.root / "Inbox" / "New.md").write_text("# New\n", "utf-8")
+
+    _ = schedules.edit(
+        world.hub, world.store, world.hub.vaults[0], "cli", "tidy", lambda one: replace(one, is_paused=False)
+    )
+
+    assert [world.look(after=DAY).runs for _ in range(2)] == [(), ()]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ find
 ask tomatoes
 agent
 schedule add weekly-review --daily
+schedule edit weekly-review --at 7:30
 schedule
 run strategies
 run list

@@ -79,6 +79,8 @@ schedule add weekly-review --changed EVIL
 schedule add weekly-review --daily --results EVIL
 schedule
 schedule pause EVIL
+schedule edit EVIL --daily
+schedule edit weekly-review --results EVIL
 schedule remove weekly-review
 sessions
 sessions show EVIL

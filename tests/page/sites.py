@@ -17,7 +17,7 @@ from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.server import addresses, credentials, lifecycle, security
 from knapper.server.credentials import BrowserSessions
-from knapper.server.http import app, page, settings
+from knapper.server.http import app, page, schedules, settings
 from knapper.server.http.app import Mount, ServerRuntime
 from knapper.server.http.background import JobService
 from knapper.server.workers import StopSignal, WorkerThreads
@@ -95,6 +95,7 @@ def serving(
             page.mount_page(seats, hub.vaults),
             settings.mount_settings(hub, work.threads),
             lifecycle.mount_jobs(service, hub, work.stop),
+            schedules.mount_schedules(hub, work.threads, lambda: lifecycle.open_schedule_runner(service)),
             *more(hub, work.stop),
         ]
         made = app.create_app(hub, found.server, security.load_client_tokens(found), work, mounts)

@@ -94,7 +94,7 @@ def test_in_the_app_a_proposal_is_accepted_the_views_open_and_nothing_is_left(
         expect(card).to_have_count(0)
         assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN.replace("two cans", "one can")
 
-        for command, shown in (("open-chat", ".knapper-chat"), ("show-pending", ".knapper-panel")):
+        for command, shown in (("open-vault-chat", ".knapper-chat"), ("show-pending", ".knapper-panel")):
             window.evaluate("id => app.commands.executeCommandById(`knapper:${id}`)", command)
             expect(window.locator(shown)).to_be_visible()
         window.evaluate("() => { app.setting.open(); app.setting.openTabById('knapper') }")

@@ -99,11 +99,13 @@ def desk(
     others: Mapping[str, str] = MappingProxyType({}),
     *,
     streams: bool = False,
+    waits: str = "Nothing pending",
 ) -> Generator[Desk]:
     """Serve a note and some others, and open it in the app, which is paired with the server.
 
     Args:
         streams: Let the app's origin in, as that of Obsidian itself is, so that answers may come by streams.
+        waits: What the status bar says once it is connected.
     """
     vault = worlds.fill(home / "notes", {"Garden.md": text, **others}).resolve()
     (vault / "Garden.md").write_bytes(text.encode())
@@ -121,7 +123,7 @@ def desk(
         app.load("Garden.md")
         tab.evaluate("paths => window.paths = paths", ["Garden.md", *others])
         app.pair(wire.address, connect()["code"])
-        expect(tab.locator("#status")).to_have_text("Nothing pending")
+        expect(tab.locator("#status")).to_have_text(waits)
         yield opened
 
 
@@ -260,7 +262,7 @@ def test_what_an_mcp_client_proposes_is_heard_at_once_and_idle_there_is_one_long
         made = propose_over_mcp(at, "two cans", "one can")
         expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
         late_ms = tab.evaluate("seen") - made
-        for view in ("open-search", "show-related", "open-runs", "open-chat", "show-pending"):
+        for view in ("open-search", "show-related", "open-runs", "open-vault-chat", "show-pending"):
             at.app.run(view)
         expect(tab.get_by_label("Side").get_by_role("group", name="Proposal by")).to_be_visible()
         for _ in range(2):  # what was still being loaded at the first jump isn't asked for again at the second

@@ -37,7 +37,7 @@ def chatting(
     with protocol.serving(*said) as model:
         config = f'{PROPOSES}\n[model]\nname = "tiny@{model.base_url}"\n{web}'
         with desk(tab, home, capsys, config=config, others={"Rain.md": RAIN, **(others or {})}, streams=streams) as at:
-            at.app.run("open-chat")
+            at.app.run("open-vault-chat")
             expect(tab.get_by_label("Message", exact=True)).to_be_focused()
             yield at, model
 
@@ -116,7 +116,7 @@ def test_after_a_reload_the_conversation_is_there_and_is_cleared_by_a_click(
         tab.evaluate(
             "kept => { for (const [id, text] of kept) secrets.set(id, text); plugin.connection.start(); }", secret
         )
-        at.app.run("open-chat")
+        at.app.run("open-vault-chat")
         expect(tab.locator(".k-answer strong")).to_have_text("Twice")
         tab.get_by_role("button", name="Clear chat history").click()
         expect(tab.locator(".notice").last).to_have_text("Chat history cleared")
@@ -180,7 +180,7 @@ def test_errors_say_what_is_wrong_and_offer_the_way_out(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with desk(tab, own_home, capsys) as at:
-        at.app.run("open-chat")
+        at.app.run("open-vault-chat")
         say(tab, "Hello?")
         problem = tab.locator(".k-problem")
         expect(problem).to_contain_text("No model is set up yet")
@@ -314,7 +314,7 @@ def test_the_ribbon_opens_one_view_and_unloading_leaves_nothing(
         tab.evaluate("app.ribbon['messages-square'].work()")
         expect(tab.locator(".knapper-chat")).to_have_count(0)
         tab.evaluate("app.ribbon['messages-square'].work()")
-        at.app.run("open-chat")
+        at.app.run("open-vault-chat")
         expect(tab.locator(".knapper-chat")).to_have_count(1)
         tab.evaluate("unload()")
         expect(tab.locator(".knapper-chat, .knapper-card")).to_have_count(0)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.agents import protocol
 from tests.page import axe
 from tests.page.test_plugin import Desk, desk
 
@@ -15,6 +16,9 @@ DEFINED = """() => app.tab.getSettingDefinitions().flatMap(({heading, items}) =>
     items.map(({name, desc, control}) => ({
         heading, name, desc, ...control, value: control && app.tab.getControlValue(control.key),
     })))"""
+
+
+KEY = "sk-nobody-is-told-1234567890"
 
 
 def rows(at: Desk) -> dict[str, dict[str, Any]]:
@@ -38,7 +42,7 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         assert shown["Scout: Explore vault"]["type"] == "toggle"
         assert not [row for row in shown.values() if "api_key" in row.get("key", "")]
 
-        at.app.run("open-chat")
+        at.app.run("open-vault-chat")
         scout = tab.get_by_role("button", name="Scout", exact=True)
         scout.click()
         tab.get_by_role("button", name="Notes and rules").click()
@@ -112,7 +116,7 @@ def test_what_was_changed_elsewhere_is_shown_when_the_tab_is_opened_and_nothing_
         tab.wait_for_function("app.tab.server.length > 0")
         saved = "plugin.connection.client.raw('PUT', '/settings', {body: {values: {'scout.rounds': 9}}})"
         tab.evaluate(f"() => {saved}")
-        at.app.run("open-chat")
+        at.app.run("open-vault-chat")
         tab.evaluate("plugin.openSettings()")
         expect(tab.get_by_role("slider", name="Exploration rounds")).to_have_value("9")
         at.wire.cut()
@@ -121,3 +125,47 @@ def test_what_was_changed_elsewhere_is_shown_when_the_tab_is_opened_and_nothing_
         at.app.run("search-notes")
         tab.get_by_label("Find").fill("barrel")
         expect(tab.get_by_role("listbox", name="Found")).to_contain_text("the server can't be reached")
+
+
+def test_a_model_is_chosen_of_what_is_offered_and_a_key_is_kept_by_the_server_alone(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with protocol.serving() as offering:
+        config = f'[model]\nname = "tiny@{offering.base_url}"\nollama_url = "{offering.address}"\n'
+        with desk(tab, own_home, capsys, config=config) as at:
+            tab.wait_for_function("app.tab.server.length > 0")
+            tab.evaluate("plugin.openSettings()")
+            shown = tab.get_by_role("dialog", name="Settings")
+            shown.get_by_role("button", name="Choose a model").click()
+            found = tab.get_by_role("listbox", name="Found").get_by_role("option")
+            expect(found).to_have_text([f"tiny@{offering.base_url}", "ollama:qwen3:latest"])
+            tab.get_by_label("Find").fill("qwen")
+            expect(found).to_have_text(["ollama:qwen3:latest", "qwen"])
+            found.first.click()
+            expect(shown.get_by_label("Model", exact=True)).to_have_value("ollama:qwen3:latest")
+
+            shown.get_by_role("button", name="API key of OpenAI").click()
+            asked = tab.locator(".knapper-key")
+            expect(asked.get_by_label("Key")).to_have_attribute("type", "password")
+            asked.get_by_role("button", name="Save key").click()
+            expect(asked).to_contain_text("Type or paste the key first.")
+            asked.get_by_label("Key").fill(KEY)
+            at.picture("settings-key")
+            asked.get_by_role("button", name="Save key").click()
+            expect(asked).to_have_count(0)
+            # The machine of the tests has no keyring.
+            expect(shown).to_contain_text("Set in the server's configuration or by a variable.")
+            kept = "JSON.stringify({...localStorage}) + [...secrets.values()].join() + document.body.outerHTML"
+            assert KEY not in tab.evaluate(kept)
+            assert f'openai_api_key = "{KEY}"' in (own_home / "config.toml").read_text(encoding="utf-8")
+            shown.get_by_role("button", name="API key of OpenAI").click()
+            asked.get_by_role("button", name="Remove").click()
+            expect(tab.locator(".notice").last).to_have_text("Key removed")
+            assert KEY not in (own_home / "config.toml").read_text(encoding="utf-8")
+
+            shown.get_by_role("button", name="API key of the search service").click()
+            asked.get_by_label("Key").fill(KEY)
+            asked.get_by_label("Key").press("Enter")
+            expect(shown).to_contain_text("Set. From: ")
+            assert KEY in (own_home / "config.toml").read_text(encoding="utf-8")
+            assert KEY not in tab.evaluate(kept)

@@ -119,3 +119,98 @@ def test_blocks_are_counted_found_stepped_through_and_decided_as_cards_are(
         at.app.run("accept-all")
         wait_for_text(at, accepted.replace("Beds along the wall.", "No beds."))
         expect(status).to_have_text("Nothing pending")
+
+
+def block_of(name: str, before: str, after: str) -> str:
+    """Write an edit block by hand."""
+    return f'```ai-edit\n{{"id":"{name}","type":"replace","before":"{before}","after":"{after}"}}\n```\n#ai_edit\n'
+
+
+def test_blocks_of_notes_that_are_not_open_are_counted_and_decided_too(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = {"Old.md": f"# Old\n\n{block_of('one', 'A.', 'B.')}", "Plain.md": "# Plain\n"}
+    with desk(tab, own_home, capsys, others=old, waits="0 here, 1 pending") as at:
+        status = tab.locator("#status")
+        note = at.vault / "Plain.md"
+        _ = note.write_text(f"# Plain\n\n{block_of('two', 'C.', 'D.')}", encoding="utf-8")
+        tab.evaluate("app.vault.trigger('modify', app.vault.getAbstractFileByPath('Plain.md'))")
+        expect(status).to_have_text("0 here, 2 pending")
+        tab.evaluate("requests.length = 0")
+        tab.evaluate("app.vault.trigger('modify', app.vault.getAbstractFileByPath('Garden.md'))")
+        _ = (at.vault / "Third.md").write_text("# Third\n", encoding="utf-8")
+        tab.evaluate("app.vault.trigger('modify', app.vault.getAbstractFileByPath('Third.md'))")
+        tab.wait_for_function("requests.includes('GET /blocks')")
+        assert tab.evaluate("requests.filter((one) => one === 'GET /blocks').length") == 1
+
+        at.app.run("show-pending")
+        tab.get_by_role("group", name="Blocks in Old.md").get_by_role("button", name="Accept all").click()
+        expect(status).to_have_text("0 here, 1 pending")
+        tab.get_by_role("group", name="Blocks in Plain.md").get_by_role("button", name="Reject all").click()
+        expect(status).to_have_text("Nothing pending")
+        assert at.read("Old.md") == "# Old\n\nB.\n"
+        assert at.read("Plain.md") == "# Plain\n\nC.\n"
+
+        _ = note.write_text(f"# Plain\n\n{block_of('three', 'E.', 'F.')}", encoding="utf-8")
+        tab.evaluate("app.vault.trigger('modify', app.vault.getAbstractFileByPath('Plain.md'))")
+        expect(status).to_have_text("0 here, 1 pending")
+        tab.evaluate("app.vault.trigger('delete', app.vault.getAbstractFileByPath('Plain.md'))")
+        expect(status).to_have_text("Nothing pending")
+
+
+def test_what_was_changed_since_it_was_shown_is_not_accepted(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        (proposal,) = at.propose(EDITS[1])
+        card = tab.get_by_role("group", name="Proposed change by")
+        expect(card).to_contain_text("one can")
+        # The plugin hears no news: what it shows is old, and so is the digest that it accepts.
+        tab.evaluate("plugin.waiting.take = () => undefined")
+        shown = tab.evaluate("id => plugin.waiting.proposals.get(id).digest", proposal)
+        tab.evaluate(
+            "([id, digest]) => plugin.connection.client.raw('PUT', `/proposals/${id}/hunks/1.1`,"
+            " {body: {digest, new_text: 'Tomatoes get nine cans.\\n'}})",
+            [proposal, shown],
+        )
+        card.get_by_role("button", name="Accept", exact=True).click()
+        expect(tab.locator(".notice").last).to_contain_text("it was changed meanwhile; look at it again")
+        assert at.read() == GARDEN
+        assert at.status(proposal) == "open"
+        expect(card).to_contain_text("nine cans")
+        assert tab.evaluate("id => plugin.waiting.proposals.get(id).digest", proposal) != shown
+        card.get_by_role("button", name="Accept", exact=True).click()
+        expect(card).to_have_count(0)
+        assert "nine cans" in at.read()
+
+
+SAVED = """async (proposal) => {
+    const view = app.workspace.active, cm = view.editor.cm;
+    const top = () => cm.state.doc.lineAt(cm.posAtDOM(document.querySelector('.knapper-card'))).number;
+    const before = top(), begun = performance.now();
+    cm.dispatch({changes: {from: 0, insert: 'One\\nTwo\\nThree\\n'}});
+    const moved_ms = performance.now() - begun, after = top();
+    const saving = performance.now();
+    await view.save();
+    const saved_ms = performance.now() - saving;
+    for (;;) {
+        const {files} = await plugin.connection.client.raw('GET', `/proposals/${proposal}`);
+        if (files[0].hunks[0].line === 11) break;
+    }
+    return {before, after, moved_ms, saved_ms, server_ms: performance.now() - saving};
+}"""
+
+
+def test_after_a_save_by_hand_the_places_are_right_in_the_editor_at_once_and_at_the_server_soon(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        (proposal,) = at.propose(EDITS[1])
+        wait_for_cards(at, 1)
+        times = tab.evaluate(SAVED, proposal)
+        print({name: round(value, 1) for name, value in times.items()})  # noqa: T201
+
+        assert times["after"] == times["before"] + 3
+        assert at.read() == "One\nTwo\nThree\n" + GARDEN
+        at.app.run("accept-next")
+        wait_for_text(at, "One\nTwo\nThree\n" + GARDEN.replace("two cans", "one can"))

@@ -14,7 +14,7 @@ from tests.page.test_plugin_chat import CITED, answered, chatting, say
 pytestmark = pytest.mark.timeout(600)
 BANNER = "```ai-new-note\nby Claude\n```\n#ai_edit\n\n"
 TABLE = f"| a | b |\n|-|-|\n| {'wide ' * 30} | x |\n\n```py\n{'long_name = ' * 30}1\n```\n\n{'a' * 120} {CITED}"
-VIEWS = "open-chat open-search show-related show-loose-ends open-runs new-run show-pending show-changes"
+VIEWS = "open-vault-chat open-search show-related show-loose-ends open-runs new-run show-pending show-changes"
 ELSEWHERE = """async () => {
     const {client} = plugin.host;
     const {results} = await client.raw('GET', '/sessions');

@@ -38,6 +38,8 @@ _RUNS = 8
 """More, a server doesn't take at once."""
 _REPLY_S = 1.5
 """How long the model takes for a reply, so that every kill comes while requests are under way."""
+_CALL_S = 120.0
+"""How long a server may take for a call: it imports the models at the first one, on a machine that others use, too."""
 _JUST_S = 0.1
 """A reply that is written so short before a kill may not have been read yet."""
 
@@ -174,8 +176,12 @@ class _World:
             store.shut()
 
 
-def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Result:
-    """Kill a server so often, each time with so many jobs under way or less: eight runs, the rest chats and tasks."""
+def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1, minutes: float = 0) -> Result:
+    """Kill a server so often, each time with so many jobs under way or less: eight runs, the rest chats and tasks.
+
+    After so many minutes no more kills follow; 0 for no end but theirs.
+    """
+    until = time.monotonic() + minutes * 60 if minutes else float("inf")
     pick = random.Random(seed)
     vault = worlds.fill(folder / "vault", {f"{n}.md": f"# Note {n}\n\nJob a b c one two\n" for n in range(20)})
     home = folder / "home"
@@ -189,12 +195,13 @@ def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1) -> Res
             f"parallel = {_PARALLEL}\ntokens = {_TOKENS}\n\n[server]\nrequests_per_minute = 100000\n"
         )
         while True:
-            with servers.serving(vault, home=home, config=config) as server, server.client() as client:
+            with servers.serving(vault, home=home, config=config) as server, server.client(timeout_s=_CALL_S) as client:
                 unfinished = (world.resume(client) if world.runs else 0) + world.go_on(client)
-                if not unfinished and world.result.kills < kills:
+                is_last = world.result.kills == kills or time.monotonic() > until
+                if not unfinished and not is_last:
                     world.begin(client)
                     world.begin_turns(client)
-                if world.result.kills == kills:
+                if is_last:
                     _finish(world, client)
                     server.stop()
                     world.read()

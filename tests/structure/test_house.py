@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
-MAX_MODULES: Final = 305
-ENTRIES: Final = {"agents": 17, "changes": 12, "index": 18}
+MAX_MODULES: Final = 290
+ENTRIES: Final = {"agents": 15, "changes": 12, "index": 18}
 """Most modules and folders at a package's top; less is better, and the limit then follows."""
 SHARED_NAMES: Final = frozenset({"Found", "Page", "Question", "ReviewPlaces", "Session"})
 """Classes that may stand in several modules until they are renamed."""

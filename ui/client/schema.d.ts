@@ -296,6 +296,33 @@ export interface paths {
         };
         get: operations["get_runs_options"];
     };
+    "/schedules": {
+        parameters: {
+        };
+        get: operations["get_schedules"];
+        post: operations["post_schedules"];
+    };
+    "/schedules/{name}": {
+        parameters: {
+        };
+        delete: operations["delete_schedules_by_name"];
+        patch: operations["patch_schedules_by_name"];
+    };
+    "/schedules/{name}/cancel": {
+        parameters: {
+        };
+        post: operations["post_schedules_by_name_cancel"];
+    };
+    "/schedules/{name}/run": {
+        parameters: {
+        };
+        post: operations["post_schedules_by_name_run"];
+    };
+    "/schedules/options": {
+        parameters: {
+        };
+        get: operations["get_schedules_options"];
+    };
     "/search": {
         parameters: {
         };
@@ -1754,6 +1781,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     session_id?: string | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
@@ -1914,6 +1943,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
                     texts?: boolean | null;
@@ -2022,6 +2053,8 @@ export interface operations {
                         link_depth?: number | null;
                     } | null;
                     scout?: boolean | null;
+                    semantic_notes?: number | null;
+                    semantic_similarity?: number | null;
                     session_id?: string | null;
                     show_tags?: boolean | null;
                     snippet_limit?: number | null;
@@ -2444,10 +2477,15 @@ export interface operations {
             content: {
                 "application/json": {
                     active_file?: string | null;
+                    calls?: number | null;
+                    cents?: number | null;
                     debug?: boolean | null;
                     message: string;
+                    minutes?: number | null;
                     model?: string | null;
+                    rounds?: number | null;
                     session_id?: string | null;
+                    tokens?: number | null;
                     vault?: string | null;
                 };
             };
@@ -2561,10 +2599,15 @@ export interface operations {
             content: {
                 "application/json": {
                     active_file?: string | null;
+                    calls?: number | null;
+                    cents?: number | null;
                     debug?: boolean | null;
                     message: string;
+                    minutes?: number | null;
                     model?: string | null;
+                    rounds?: number | null;
                     session_id?: string | null;
+                    tokens?: number | null;
                     vault?: string | null;
                     wait?: number | null;
                 };
@@ -4294,6 +4337,387 @@ export interface operations {
             };
         };
     };
+    get_schedules: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        now: string;
+                        results: {
+                            agent: string;
+                            apply: boolean;
+                            at: string;
+                            /** @enum {unknown} */
+                            cadence: "daily" | "weekly" | "changed";
+                            client: string;
+                            folder: string;
+                            last: {
+                                at: string;
+                                cancelled: boolean;
+                                changes: number;
+                                note: string;
+                                proposals: number;
+                                reason: string;
+                                session_id: string;
+                                /** @enum {unknown} */
+                                state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
+                                tokens: number;
+                            } | null;
+                            max_open: number;
+                            minutes: number;
+                            name: string;
+                            next: string | null;
+                            paused: boolean;
+                            results: string;
+                            runs: string[];
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                            when: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                        total: number;
+                    };
+                };
+            };
+        };
+    };
+    post_schedules: {
+        parameters: {
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    agent: string;
+                    apply?: boolean | null;
+                    at?: string | null;
+                    /** @enum {string|null} */
+                    cadence?: "daily" | "weekly" | "changed" | null;
+                    client?: string | null;
+                    folder?: string | null;
+                    max_open?: number | null;
+                    minutes?: number | null;
+                    name?: string | null;
+                    paused?: boolean | null;
+                    results?: string | null;
+                    tokens?: number | null;
+                    vault?: string | null;
+                    /** @enum {string|null} */
+                    weekday?: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday" | null;
+                };
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        schedule: {
+                            agent: string;
+                            apply: boolean;
+                            at: string;
+                            /** @enum {unknown} */
+                            cadence: "daily" | "weekly" | "changed";
+                            client: string;
+                            folder: string;
+                            last: {
+                                at: string;
+                                cancelled: boolean;
+                                changes: number;
+                                note: string;
+                                proposals: number;
+                                reason: string;
+                                session_id: string;
+                                /** @enum {unknown} */
+                                state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
+                                tokens: number;
+                            } | null;
+                            max_open: number;
+                            minutes: number;
+                            name: string;
+                            next: string | null;
+                            paused: boolean;
+                            results: string;
+                            runs: string[];
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                            when: string;
+                        };
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    delete_schedules_by_name: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+            path: {
+                name: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        deleted: string;
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    patch_schedules_by_name: {
+        parameters: {
+            path: {
+                name: string;
+            };
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    agent?: string | null;
+                    apply?: boolean | null;
+                    at?: string | null;
+                    /** @enum {string|null} */
+                    cadence?: "daily" | "weekly" | "changed" | null;
+                    client?: string | null;
+                    folder?: string | null;
+                    max_open?: number | null;
+                    minutes?: number | null;
+                    paused?: boolean | null;
+                    results?: string | null;
+                    tokens?: number | null;
+                    vault?: string | null;
+                    /** @enum {string|null} */
+                    weekday?: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday" | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        schedule: {
+                            agent: string;
+                            apply: boolean;
+                            at: string;
+                            /** @enum {unknown} */
+                            cadence: "daily" | "weekly" | "changed";
+                            client: string;
+                            folder: string;
+                            last: {
+                                at: string;
+                                cancelled: boolean;
+                                changes: number;
+                                note: string;
+                                proposals: number;
+                                reason: string;
+                                session_id: string;
+                                /** @enum {unknown} */
+                                state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
+                                tokens: number;
+                            } | null;
+                            max_open: number;
+                            minutes: number;
+                            name: string;
+                            next: string | null;
+                            paused: boolean;
+                            results: string;
+                            runs: string[];
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                            when: string;
+                        };
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    post_schedules_by_name_cancel: {
+        parameters: {
+            path: {
+                name: string;
+            };
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        schedule: {
+                            agent: string;
+                            apply: boolean;
+                            at: string;
+                            /** @enum {unknown} */
+                            cadence: "daily" | "weekly" | "changed";
+                            client: string;
+                            folder: string;
+                            last: {
+                                at: string;
+                                cancelled: boolean;
+                                changes: number;
+                                note: string;
+                                proposals: number;
+                                reason: string;
+                                session_id: string;
+                                /** @enum {unknown} */
+                                state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
+                                tokens: number;
+                            } | null;
+                            max_open: number;
+                            minutes: number;
+                            name: string;
+                            next: string | null;
+                            paused: boolean;
+                            results: string;
+                            runs: string[];
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                            when: string;
+                        };
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    post_schedules_by_name_run: {
+        parameters: {
+            path: {
+                name: string;
+            };
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    vault?: string | null;
+                };
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        schedule: {
+                            agent: string;
+                            apply: boolean;
+                            at: string;
+                            /** @enum {unknown} */
+                            cadence: "daily" | "weekly" | "changed";
+                            client: string;
+                            folder: string;
+                            last: {
+                                at: string;
+                                cancelled: boolean;
+                                changes: number;
+                                note: string;
+                                proposals: number;
+                                reason: string;
+                                session_id: string;
+                                /** @enum {unknown} */
+                                state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
+                                tokens: number;
+                            } | null;
+                            max_open: number;
+                            minutes: number;
+                            name: string;
+                            next: string | null;
+                            paused: boolean;
+                            results: string;
+                            runs: string[];
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                            when: string;
+                        };
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
+    get_schedules_options: {
+        parameters: {
+            query?: {
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        agents: {
+                            name: string;
+                            summary: string;
+                            title: string;
+                        }[];
+                        clients: string[];
+                        defaults: {
+                            at: string;
+                            client: string;
+                            max_open: number;
+                            minutes: number;
+                            results: string;
+                            tokens: number;
+                            /** @enum {unknown} */
+                            weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+                        };
+                        problems: {
+                            error: string;
+                            hint: string;
+                            name: string;
+                        }[];
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+        };
+    };
     get_search: {
         parameters: {
             query: {
@@ -4546,9 +4970,14 @@ export interface operations {
             content: {
                 "application/json": {
                     active_file?: string | null;
+                    calls?: number | null;
+                    cents?: number | null;
                     debug?: boolean | null;
                     message: string;
+                    minutes?: number | null;
                     model?: string | null;
+                    rounds?: number | null;
+                    tokens?: number | null;
                     vault?: string | null;
                 };
             };
@@ -4594,9 +5023,14 @@ export interface operations {
             content: {
                 "application/json": {
                     active_file?: string | null;
+                    calls?: number | null;
+                    cents?: number | null;
                     debug?: boolean | null;
                     message: string;
+                    minutes?: number | null;
                     model?: string | null;
+                    rounds?: number | null;
+                    tokens?: number | null;
                     vault?: string | null;
                     wait?: number | null;
                 };
@@ -4841,6 +5275,8 @@ export interface operations {
                         "agents.same_folder"?: "off" | "on" | null;
                         /** @enum {string|null} */
                         "agents.scout"?: "off" | "on" | null;
+                        "agents.semantic_notes"?: number | null;
+                        "agents.semantic_similarity"?: number | null;
                         /** @enum {string|null} */
                         "agents.task"?: "off" | "on" | null;
                         "agents.token_limit"?: number | null;
@@ -4896,6 +5332,10 @@ export interface operations {
                         "model.timeout_s"?: number | null;
                         /** @enum {string|null} */
                         "model.tools"?: "auto" | "full" | "essential" | null;
+                        "model.turn_calls"?: number | null;
+                        "model.turn_cents"?: number | null;
+                        "model.turn_minutes"?: number | null;
+                        "model.turn_rounds"?: number | null;
                         "model.turn_tokens"?: number | null;
                         "proposals.expire_days"?: number | null;
                         "proposals.taint_minutes"?: number | null;

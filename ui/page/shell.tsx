@@ -61,7 +61,10 @@ function focusMain(event: MouseEvent): void {
 }
 
 function Rail({ app }: { app: App }): JSX.Element {
-  const at = app.router.route.value.view;
+  const here = app.router.route.value.view;
+  const isNarrow = app.isNarrow.value;
+  const shown = app.entries.filter((entry) => !isNarrow || !entry.within);
+  const at = (isNarrow && app.entries.find((entry) => entry.id === here)?.within) || here;
   const link = (entry: ViewEntry) => (
     <a
       key={entry.id}
@@ -76,7 +79,7 @@ function Rail({ app }: { app: App }): JSX.Element {
       {entry.id === "review" && <Badge count={app.waitingCount.value} label={`${app.waitingCount.value} waiting`} />}
     </a>
   );
-  const [last, ...others] = [...app.entries].reverse();
+  const [last, ...others] = [...shown].reverse();
   return (
     <nav class="k-rail" aria-label="Views">
       <Sign size={24} />

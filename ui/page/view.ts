@@ -14,6 +14,8 @@ export interface ViewEntry {
   routes: readonly string[];
   /** After `g`, such as `s`. */
   key: string;
+  /** On a phone, whose bar has no room for all, the view from which this one is reached. */
+  within?: string;
   load: () => Promise<{ default: View }>;
 }
 

@@ -33,8 +33,8 @@ from knapper.tools.shapes import Answer
 
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
-LoopEnd = Literal["said", "done", "rounds", "timeout"]
-"""The model answered without calling tools; the task is done; the rounds are used up; the time is."""
+LoopEnd = Literal["said", "done", "rounds", "calls", "timeout"]
+"""The model answered without calling tools; the task is done; the rounds, the calls or the time are used up."""
 _RETRIES: Final = 50
 
 
@@ -49,12 +49,14 @@ class LoopTask:
     session: ToolSession
     rounds: int
     """Maximum number of rounds of calls."""
+    calls: int = 0
+    """Maximum number of calls; 0 for no limit. A round of more than are left isn't begun."""
     timeout_s: float = 0
     """How long it may take; 0 for no limit."""
     is_done: Callable[[], bool]
     """Checked after each round."""
     uncounted: frozenset[str] = frozenset({GET_CONTINUATION})
-    """Tools whose rounds of calls, without others, aren't counted."""
+    """Tools whose rounds of calls, without others, aren't counted; their calls never are."""
     spared: frozenset[str] = frozenset()
     """Tools whose first such round isn't counted either."""
     on_round: Callable[[int], None] | None = None
@@ -71,6 +73,7 @@ class LoopProgress:
     """The progress of a loop, which stays valid however the loop ends."""
 
     rounds: int = 0
+    calls: int = 0
     replies: list[str] = field(default_factory=list[str])
     """The text of each reply so far."""
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
@@ -79,7 +82,7 @@ class LoopProgress:
     is_spared: bool = False
     """Whether the round that isn't counted was used."""
     is_capped: bool = False
-    """Whether the rounds were used up."""
+    """Whether the rounds or the calls were used up."""
 
     @property
     def text(self) -> str:
@@ -149,8 +152,10 @@ async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, e
                 # Before the calls run, since their results are stored under the repaired and unique ids.
                 replies.repair_response(node.model_response)
                 replies.make_call_ids_unique(node.model_response, known_call_ids)
-                if _is_last_round(node, task, progress):
-                    return "rounds"
+                reached = _count_round(node, task, progress)
+                if reached is not None:
+                    progress.is_capped = True
+                    return reached
                 await _run_calls(node, run, task.session, emit)
     return "said"
 
@@ -171,21 +176,26 @@ async def _stream_reply(
                 emit(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
 
 
-def _is_last_round(node: CallToolsNode[ToolSession, str], task: LoopTask, progress: LoopProgress) -> bool:
-    """Count a round of calls, and return whether it exceeds the limit."""
-    called = {call.tool_name for call in node.model_response.tool_calls}
+def _count_round(
+    node: CallToolsNode[ToolSession, str], task: LoopTask, progress: LoopProgress
+) -> Literal["rounds", "calls"] | None:
+    """Count a round of calls, and return the limit that it exceeds; None where it may be carried out."""
+    names = [call.tool_name for call in node.model_response.tool_calls]
+    called, calls = set(names), sum(name not in task.uncounted for name in names)
+    if task.calls and progress.calls + calls > task.calls:
+        return "calls"
+    progress.calls += calls
     if called <= task.uncounted:
-        return False
+        return None
     if not progress.is_spared and called <= task.spared | task.uncounted:
         progress.is_spared = True
-        return False
+        return None
     if progress.rounds >= task.rounds:
-        progress.is_capped = True
-        return True
+        return "rounds"
     progress.rounds += 1
     if task.on_round is not None:
         task.on_round(progress.rounds)
-    return False
+    return None
 
 
 async def _run_calls(

@@ -247,10 +247,15 @@ def _mistake(name: str, where: str, what: str) -> SetupError:
 SCHEDULES_FILE: Final = "schedules.json"
 """In the vault's state folder."""
 DEFAULT_CLIENT: Final = "schedule"
+DEFAULT_AT: Final = time(18, 0)
+DEFAULT_WEEKDAY: Final = 6
 DEFAULT_TOKENS: Final = 200_000
 DEFAULT_MINUTES: Final = 60
 DEFAULT_RESULTS: Final = "Reviews"
 DEFAULT_MAX_OPEN: Final = 20
+TOKEN_RANGE: Final = (1_000, 100_000_000)
+MINUTE_RANGE: Final = (1, 1_440)
+OPEN_RANGE: Final = (1, 1_000)
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SETTLED_S: Final = 300
 """Seconds for which a folder has to stay as it is before its change counts."""
@@ -290,8 +295,8 @@ class Schedule:
     name: str
     agent: str
     cadence: Cadence
-    at: time = time(18, 0)
-    weekday: int = 6
+    at: time = DEFAULT_AT
+    weekday: int = DEFAULT_WEEKDAY
     """0 for Monday."""
     folder: str = ""
     """Whose changes count, with the folders in it; empty for the whole vault."""
@@ -368,6 +373,9 @@ class Schedule:
             "agent": self.agent,
             "when": self.describe(),
             "cadence": self.cadence,
+            "at": f"{self.at:%H:%M}",
+            "weekday": WEEKDAYS[self.weekday],
+            "folder": self.folder,
             "next": due.isoformat(timespec="minutes") if due else None,
             "paused": self.is_paused,
             "client": self.client,
@@ -388,6 +396,7 @@ class Schedule:
                 "tokens": last.tokens,
                 "note": last.note,
                 "reason": last.reason,
+                "cancelled": last.is_cancelled,
             }
         return row
 
@@ -436,6 +445,10 @@ def make_fingerprint(files: Sequence[FileStat]) -> str:
     return hashlib.sha256(json.dumps(rows).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _with_run(runs: tuple[str, ...], session_id: str) -> tuple[str, ...]:
+    return runs if not session_id or session_id in runs else (*runs, session_id)[-_MAX_RUNS:]
+
+
 _ADAPTER: Final = TypeAdapter(list[Schedule])
 
 
@@ -477,7 +490,7 @@ class ScheduleStore:
             raise BadInput(f"'{schedule.name[:80]}' can be no schedule's name", hint=hint)
         with self._changing() as schedules:
             if any(one.name == schedule.name for one in schedules):
-                hint = "give another one by --name, or remove that one first"
+                hint = "give it another name, or remove that one first"
                 raise ConflictError(f"there is a schedule '{schedule.name}' already", hint=hint, code="schedule_exists")
             if len(schedules) >= _MAX_SCHEDULES:
                 raise BadInput(f"there are {_MAX_SCHEDULES} schedules", hint="remove one", code="too_many")
@@ -517,6 +530,15 @@ class ScheduleStore:
 
         return self.change(name, cancelled)
 
+    def tell_session(self, name: str, session_id: str) -> None:
+        """Store in which session a schedule works, so that it can be followed, and counts if its process is killed."""
+
+        def told(one: Schedule) -> Schedule:
+            last = replace(one.last, session_id=session_id) if one.last else None
+            return replace(one, last=last, runs=_with_run(one.runs, session_id))
+
+        _ = self.change(name, told)
+
     def is_cancelled(self, name: str) -> bool:
         """Return whether a schedule's run is to end."""
         return any(one.name == name and one.last is not None and one.last.is_cancelled for one in self._read())
@@ -550,8 +572,9 @@ class ScheduleStore:
         """
 
         def ended(one: Schedule) -> Schedule:
-            runs = (*one.runs, run.session_id)[-_MAX_RUNS:] if run.session_id else one.runs
-            return replace(one, last=run, runs=runs, fingerprint=fingerprint or one.fingerprint)
+            return replace(
+                one, last=run, runs=_with_run(one.runs, run.session_id), fingerprint=fingerprint or one.fingerprint
+            )
 
         return self.change(name, ended)
 

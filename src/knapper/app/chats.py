@@ -89,6 +89,10 @@ class VaultChats(Closeable):
             read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
+            max_iterations=model_settings.turn_rounds,
+            max_calls=model_settings.turn_calls,
+            timeout_s=model_settings.turn_minutes * 60.0,
+            max_cents=model_settings.turn_cents,
             rewriter=rewriter if settings.search.rewrites else None,
         )
 

@@ -133,6 +133,8 @@ class VaultPipelines(Closeable):
             chat_history_length=agent_settings.chat_history_length,
             token_limit=agent_settings.token_limit,
             linked_notes=agent_settings.linked_notes,
+            semantic_notes=agent_settings.semantic_notes,
+            semantic_similarity=agent_settings.semantic_similarity,
             orchestrate=agent_settings.orchestrate,
             session_id=session_id,
         )
@@ -394,15 +396,17 @@ class ClientPipelines:
         request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
-        history, linked_notes = order.chat_history_length, order.limits.linked_notes
+        history, limits = order.chat_history_length, order.limits
+        own = ("linked_notes", "semantic_notes", "semantic_similarity")
+        numbers = {name: value for name in own if (value := getattr(limits, name)) is not None}
         return replace(
             request,
             token_limit=request.token_limit if order.token_limit is None else order.token_limit,
             chat_history_length=request.chat_history_length if history is None else history,
-            linked_notes=request.linked_notes if linked_notes is None else linked_notes,
             orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
             debug=order.debug,
-            limits=order.limits,
+            limits=limits,
+            **numbers,
         ).settled()
 
     def _restrict(self, preset: Preset) -> Preset:

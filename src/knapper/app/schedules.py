@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger("knapper.app.schedules")
 MINUTE_S: Final = 60.0
+_TIMES: Final = ("cadence", "at", "weekday", "folder", "results", "client")
+"""What decides when a schedule is due; by results and client, which changes of its folder it sees."""
 CANCEL_POLL_S: Final = 1.0
 """Pause between two looks at whether a run is to end."""
 
@@ -60,8 +62,83 @@ def check_can_fire(schedule: Schedule) -> None:
     # By whichever case: where the file system tells none apart, the reports come into that folder.
     folder, results = f"{schedule.folder}/".casefold(), f"{schedule.results}/".casefold()
     if schedule.cadence == "changed" and schedule.results and folder.startswith(results):
-        hint = "take another folder for the reports by --results, or none by --results ''"
+        hint = "take another folder for the reports, or none"
         raise BadInput(f"nothing in '{schedule.folder}' would set it to work: its reports go there", hint=hint)
+
+
+def prepare(hub: Hub, schedule: Schedule, vault: str, by: str) -> Schedule:
+    """Return a new or changed schedule as it can be stored, after all that it names was looked up.
+
+    Args:
+        hub: Holds the vault.
+        schedule: As a person wants it.
+        vault: The vault's name.
+        by: The client of the person, by whose view its folders are looked up.
+
+    Raises:
+        NotFound: There is no such agent or folder.
+        BadInput: A folder can't be one, its reports would hide its changes, or its client is a person.
+        SetupError: The agent's file has a mistake, or the rules of client and agent can't be combined.
+    """
+    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
+    from knapper.tools.context import resolve_folder  # noqa: PLC0415 - the same
+
+    context = hub.context(client=by, vault=vault)
+    prepared = replace(
+        schedule,
+        agent=clients.open_stages(hub).find(schedule.agent).name,
+        folder=resolve_folder(context, schedule.folder) if schedule.folder.strip() else "",
+        results=context.view.parse(schedule.results) if schedule.results.strip() else "",
+    )
+    check_client(hub, prepared, vault)
+    check_can_fire(prepared)
+    seen = take_fingerprint(hub.context(client=prepared.client, vault=vault), prepared)
+    return replace(prepared, fingerprint=seen, changed="", changed_at=None)
+
+
+def edit(
+    hub: Hub, store: ScheduleStore, vault: str, by: str, name: str, change: Callable[[Schedule], Schedule]
+) -> Schedule:
+    """Change or resume a schedule; what it would have missed by other times, or while it was paused, isn't caught up.
+
+    Args:
+        hub: Holds the vault.
+        store: The vault's schedules.
+        vault: The vault's name.
+        by: The client of the person, by whose view its folders are looked up.
+        name: The schedule's.
+        change: Returns the schedule as the person wants it.
+
+    Raises:
+        NotFound: There is no such schedule, or as for `prepare`, like all else.
+    """
+    prepared, now = prepare(hub, change(store.find(name)), vault, by), stages.wall_clock()
+
+    def edited(one: Schedule) -> Schedule:
+        made = replace(change(one), agent=prepared.agent, folder=prepared.folder, results=prepared.results)
+        is_resumed = one.is_paused and not made.is_paused
+        if not is_resumed and all(getattr(one, field) == getattr(made, field) for field in _TIMES):
+            return made
+        return replace(made, handled=now, fingerprint=prepared.fingerprint, changed="", changed_at=None)
+
+    return store.change(name, edited)
+
+
+def list_visible(hub: Hub, client: str, vault: str = "") -> list[Schedule]:
+    """List the schedules that a client may see: those of a person from whom nothing is hidden that their agents see.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The schedules can't be read.
+    """
+    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
+
+    if not hub.settings.client(client).grants.is_person:
+        return []
+    name = hub.name_for(client, vault)
+    stored = open_schedules(hub, name).all()
+    seen = {other for other in {one.client for one in stored} if clients.covers_agent_view(hub, client, other, name)}
+    return [one for one in stored if one.client in seen]
 
 
 def open_schedules(hub: Hub, vault: str = "") -> ScheduleStore:
@@ -193,6 +270,7 @@ class ScheduleRunner:
         name: str,
         *,
         is_due: Callable[[Schedule], datetime | None] | None = None,
+        on_start: Callable[[], None] | None = None,
     ) -> Schedule:
         """Run a schedule, and store what became of it however it ends.
 
@@ -201,6 +279,7 @@ class ScheduleRunner:
             vault: The vault's name.
             name: The schedule's.
             is_due: Returns the time that is due, which only one process takes; None to run it now.
+            on_start: Called once it is this process that runs it.
 
         Raises:
             ConflictError: It is at work, here or in another process (code ``schedule_busy``).
@@ -210,6 +289,8 @@ class ScheduleRunner:
         with store.working(name):
             if not await asyncio.to_thread(store.claim, name, is_due or (lambda one: max(one.handled, now)), now):
                 return await asyncio.to_thread(store.find, name)
+            if on_start is not None:
+                on_start()
             schedule, run = store.find(name), ScheduledRun(at=now, state="interrupted", reason="the server stopped")
             outcomes: list[Done] = []
             try:
@@ -265,6 +346,7 @@ class ScheduleRunner:
             job = await self._begin(client_chats, schedule, stage)
             if job is None:
                 return ScheduledRun(at=now, state="nothing", reason=stage.nothing)
+            await asyncio.to_thread(store.tell_session, schedule.name, job.subject_id)
             done = await _follow(job, lambda: store.is_cancelled(schedule.name), outcomes)
             note = await asyncio.to_thread(self._report, vault, schedule, done, now)
         except KnapError as failure:
@@ -281,11 +363,9 @@ class ScheduleRunner:
         from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
-        chat = replace(
-            await asyncio.to_thread(client_chats.chat),
-            max_tokens=schedule.max_tokens,
-            timeout_s=schedule.max_minutes * MINUTE_S,
-        )
+        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
+        allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
+        chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None

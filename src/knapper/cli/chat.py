@@ -10,21 +10,21 @@ import uuid
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import click
 
 from knapper import app
 from knapper.agents import prompting
 from knapper.agents.chat.conversations import SessionMessage
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps, lower_limits
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
 from knapper.app import chats, clients, schedules
 from knapper.app.chats import VaultChats
 from knapper.cli import output, review, setup
-from knapper.cli.options import GlobalOptions
+from knapper.cli.options import CapOptions, GlobalOptions
 from knapper.cli.output import ExitCode, pluralize
 from knapper.cli.render import changes
 from knapper.config import Settings
@@ -270,7 +270,7 @@ def quote_piped(text: str) -> str:
 
 
 def answer_once(
-    options: GlobalOptions, config: Settings, question: str, *, model: str, note: str, piped: str = ""
+    options: GlobalOptions, config: Settings, question: str, *, model: str, caps: TurnCaps, piped: str = ""
 ) -> ExitCode:
     """Answer a question in one turn, without a session.
 
@@ -279,7 +279,7 @@ def answer_once(
         config: What the configuration says.
         question: The question.
         model: The model's name; empty for the configured one.
-        note: The note that it is about; empty for none.
+        caps: Limits that only lower those of the settings.
         piped: Text that goes with the question, as material; the model then only proposes changes.
 
     Raises:
@@ -287,13 +287,13 @@ def answer_once(
         RefusedError: A limit is reached.
     """
     with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
-        chat = client_chats.chat(model)
+        chat = lower_limits(client_chats.chat(model), caps)
         run = str(uuid.uuid4())
         context = client_chats.conversations.context_of(run)
         if piped:
             answers.mark_tainted(context, PIPED_SOURCE)
             question = f"{question}\n\n{quote_piped(piped)}"
-        turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
+        turn = ChatTurn(chat, context, Message(text=question, run=run))
         display = _open_answer_display(options, chat)
 
         async def work(emit: EventSink) -> None:
@@ -306,7 +306,9 @@ def answer_once(
     return _print_end(options, display, _SESSION_FIELDS, finished=finished)
 
 
-def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str, may_apply: bool) -> ExitCode:
+def run_agent(
+    options: GlobalOptions, config: Settings, name: str, *, model: str, may_apply: bool, caps: TurnCaps
+) -> ExitCode:
     """Set an agent to work that has a task of its own, in a new session.
 
     Args:
@@ -315,6 +317,7 @@ def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str
         name: The agent's.
         model: The model's name; empty for the configured one.
         may_apply: Whether it may apply changes, as far as the rules allow.
+        caps: Limits that only lower those of the settings.
 
     Raises:
         SetupError: The model can't answer.
@@ -326,7 +329,7 @@ def run_agent(options: GlobalOptions, config: Settings, name: str, *, model: str
         display = _open_answer_display(options, chat)
 
         async def work(emit: EventSink) -> None:
-            _ = await client_chats.conversations.run_stage(chat, stage, emit, may_apply=may_apply)
+            _ = await client_chats.conversations.run_stage(chat, stage, emit, may_apply=may_apply, caps=caps)
 
         finished = run_turn(runner, work, display)
     if display.done is not None and not display.text and not options.as_json:
@@ -363,12 +366,13 @@ class ChatState:
     session: Session
     note: str
     runner: asyncio.Runner
+    caps: TurnCaps = field(default_factory=TurnCaps)
 
     def reply(self, text: str) -> ExitCode:
         """Answer a message; return the exit code for its end."""
 
         async def work(emit: EventSink) -> Done:
-            message = SessionMessage(text=text, active_file=self.note)
+            message = SessionMessage(text=text, active_file=self.note, caps=self.caps)
             return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)
@@ -488,7 +492,9 @@ _SLASH_COMMANDS: Final[Mapping[str, Callable[[ChatState, str], None]]] = {
 _WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
 
 
-def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new: bool) -> ExitCode:
+def run_chat(
+    options: GlobalOptions, *, model: str, note: str, session: str, new: bool, **caps: Unpack[CapOptions]
+) -> ExitCode:
     """Run the chat until the person ends it.
 
     Args:
@@ -497,6 +503,7 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
         note: The note that it is about; empty for none.
         session: The session to continue; empty for the note's last one.
         new: Begin a new session.
+        caps: Limits of each answer, which only lower those of the settings.
 
     Raises:
         BadInput: JSON is wanted.
@@ -522,6 +529,7 @@ def run_chat(options: GlobalOptions, *, model: str, note: str, session: str, new
             session=_choose_session(client_chats, session, note_path, new=new),
             note=note_path,
             runner=runner,
+            caps=TurnCaps(**caps),
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
         return _read_messages(state)

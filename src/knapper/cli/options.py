@@ -62,6 +62,40 @@ class GlobalOptions:
     no_server: bool = False
 
 
+class CapOptions(TypedDict):
+    """The options of `cap_options`; 0 is no limit."""
+
+    rounds: int
+    calls: int
+    tokens: int
+    minutes: float
+    cents: int
+
+
+def select_caps(values: CapOptions) -> dict[str, Any]:
+    """Select the limits that were given from all values of a command."""
+    given: dict[str, Any] = {name: values[name] for name in CapOptions.__annotations__}
+    return {name: value for name, value in given.items() if value}
+
+
+def cap_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that limit what an answer of a model takes; they only lower the limits of the settings."""
+    decorators = (
+        click.option(
+            "--rounds", type=click.IntRange(0, 100), default=0, metavar="N", help="Most rounds of tool calls."
+        ),
+        click.option("--calls", type=click.IntRange(0, 10_000), default=0, metavar="N", help="Most tool calls."),
+        click.option("--tokens", type=click.IntRange(0, 10**9), default=0, metavar="N", help="Most tokens."),
+        click.option("--minutes", type=click.FloatRange(0, 1_440), default=0, metavar="N", help="Most time."),
+        click.option(
+            "--cents", type=click.IntRange(0, 10**6), default=0, metavar="N", help="Most cost, where a price is known."
+        ),
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that all commands take; their values are stored in `GlobalOptions`."""
     decorators = (

@@ -59,6 +59,14 @@ class ModelSettings(SettingsSection):
     turn_tokens: int = setting(
         500_000, f"How many tokens one answer may use, tool calls included; {_NO_LIMIT}", most=1_000_000_000
     )
+    turn_rounds: int = setting(20, "How many rounds of tool calls one answer may take.", least=1, most=100)
+    turn_calls: int = setting(0, f"How many tool calls one answer may make; {_NO_LIMIT}", most=10_000)
+    turn_minutes: int = setting(0, f"How long one answer may take, in minutes; {_NO_LIMIT}", most=1_440)
+    turn_cents: int = setting(
+        0,
+        f"How much one answer may cost, in cents of a US dollar, where the price is known; {_NO_LIMIT}",
+        most=1_000_000,
+    )
     run_tokens: int = setting(0, f"How many tokens one session or run may use; {_NO_LIMIT}", most=1_000_000_000)
     day_tokens: int = setting(0, f"How many tokens may be used in a day; {_NO_LIMIT}", most=1_000_000_000)
     day_cents: int = setting(
@@ -428,6 +436,12 @@ class AgentSettings(SettingsSection):
         20,
         "The most notes included only because they are linked, nearest first; others are named; 0 for all.",
         most=10_000,
+    )
+    semantic_notes: int = setting(
+        0, "The most notes included because they are near the open note in meaning; 0 for none.", most=20
+    )
+    semantic_similarity: int = setting(
+        50, "How near those notes are at least: the cosine of their nearest section, in percent.", most=100
     )
     chat_history_length: int = setting(10, "How many earlier messages of the session a task gets.", most=100)
     orchestrate: bool = setting(False, "Whether a model chooses which of the enabled agents work, and in which order.")

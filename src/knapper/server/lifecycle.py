@@ -45,6 +45,7 @@ from knapper.server.http import (
     openapi,
     page,
     runs,
+    schedules,
     tasks,
     terminal,
 )
@@ -393,6 +394,7 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
         settings_routes.mount_settings(hub, runtime.threads),
         mount_jobs(service, hub, runtime.stop),
         feed.mount_feed(hub, runtime.threads, runtime.stop, sources),
+        schedules.mount_schedules(hub, runtime.threads, lambda: open_schedule_runner(service)),
         Mount(lifespan=lambda: run_schedules(lambda: open_schedule_runner(service), hub.vaults)),
     ]
 

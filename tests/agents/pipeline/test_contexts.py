@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,9 @@ from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
 from knapper.vault import parser
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
+from tests.index import worlds
 from tests.properties import scaled
 from tests.tools import opened
 
@@ -358,13 +361,71 @@ def test_of_linked_notes_the_nearest_stay_and_the_others_are_named(tmp_path: Pat
     assert len(removed) == 26
 
 
-def test_a_stored_request_keeps_its_limit_of_linked_notes() -> None:
-    request = TaskRequest(task="t", linked_notes=7)
-    stored = request.as_dict()
-    older = {name: value for name, value in stored.items() if name != "linked_notes"}
+BY_MEANING = {
+    "Start.md": "tomatoes want water\n",
+    "Near.md": "tomatoes want water daily\n",
+    "Half.md": "tomatoes and beans and peas and leeks\n",
+    "Old/Same.md": "tomatoes want water\n",
+    "Far.md": "a budget\n",
+    "Hidden/Same.md": "tomatoes want water\n",
+}
 
-    assert pipeline_context.read_request(stored).linked_notes == 7
-    assert pipeline_context.read_request(older).linked_notes == 20
+
+def no_writer() -> NoReturn:
+    raise AssertionError("gathering opens nothing to write with")
+
+
+def gather_near(
+    base: Path, embedder: worlds.WordEmbedder | None, wanted: Mapping[str, Any]
+) -> pipeline_context.UnifiedContext:
+    """Gather what goes with Start.md, which has no links; one folder is a wall, another hidden."""
+    index = worlds.engine(worlds.fill(base / "v", BY_MEANING), base / "s", embedder)
+    _ = index.refresh()
+    view = index.view.with_policy(Policy(client="guest", hidden=("Hidden/",)))
+    scope = ContextScopeConfig(excluded_folders=("Old",))
+    request = TaskRequest(task="t", current="Start.md", scope=scope, **wanted)
+    with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
+        return pipeline_context.gather_context(context, request, None, mark="m")
+
+
+def test_notes_near_in_meaning_come_along_where_they_are_wished_with_how_near_they_are(tmp_path: Path) -> None:
+    near = {
+        name: gather_near(tmp_path / name, worlds.WordEmbedder(), wanted)
+        for name, wanted in {
+            "usual": {},
+            "all": {"semantic_notes": 20, "semantic_similarity": 10},
+            "one": {"semantic_notes": 1, "semantic_similarity": 10},
+            "exact": {"semantic_notes": 20, "semantic_similarity": 65},
+        }.items()
+    }
+
+    assert near["usual"].paths == {"Start.md"}
+    assert near["all"].paths == {"Start.md", "Near.md", "Half.md"}
+    assert near["one"].paths == near["exact"].paths == {"Start.md", "Near.md"}
+    (row,) = [one.metadata for one in near["one"].notes if one.note.path == "Near.md"]
+    assert (row.sources, row.why()) == (("semantic",), f"semantic {round(100 * (row.semantic_score or 0))}%")
+    assert not any(one.notices for one in near.values())
+
+
+def test_where_nothing_is_near_in_meaning_or_the_index_has_none_that_is_said(tmp_path: Path) -> None:
+    without = gather_near(tmp_path / "without", None, {"semantic_notes": 5})
+    strict = gather_near(tmp_path / "strict", worlds.WordEmbedder(), {"semantic_notes": 5, "semantic_similarity": 100})
+
+    assert without.paths == strict.paths == {"Start.md"}
+    assert without.notices == (
+        "no note is near in meaning by 50 % (agents.semantic_similarity), or the index has no vectors yet",
+    )
+    assert "by 100 %" in strict.notices[0]
+
+
+def test_a_stored_request_keeps_its_limits_of_linked_and_semantic_notes() -> None:
+    request = TaskRequest(task="t", linked_notes=7, semantic_notes=3, semantic_similarity=60)
+    stored = request.as_dict()
+    added = ("linked_notes", "semantic_notes", "semantic_similarity")
+    older = pipeline_context.read_request({name: value for name, value in stored.items() if name not in added})
+
+    assert pipeline_context.read_request(stored) == request
+    assert (older.linked_notes, older.semantic_notes, older.semantic_similarity) == (20, 0, 50)
 
 
 def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> None:

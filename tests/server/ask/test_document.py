@@ -70,6 +70,8 @@ def test_every_number_has_its_range_in_the_document(client: TestClient) -> None:
         "rounds",
         "notes",
         "linked_notes",
+        "semantic_notes",
+        "semantic_similarity",
         "keyword_limit",
         "timeout_s",
         "snippet_limit",

@@ -22,6 +22,8 @@ LIMITS: dict[str, Any] = {
     "rounds": 2,
     "notes": 3,
     "linked_notes": 5,
+    "semantic_notes": 4,
+    "semantic_similarity": 70,
     "keyword_limit": 4,
     "tools": ["search_keyword", "fetch_note"],
     "show_tags": True,

@@ -16,11 +16,12 @@ const ICONS: Readonly<Record<Agent, IconName>> = { scout: "binoculars", web: "gl
 
 /** The three agents, beside the box; the sheet says more of each. */
 export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
-  const { toggles, problems } = chat.choice;
+  const { toggles, problems, webProblem } = chat.choice;
   return (
     <div class="k-agents" role="group" aria-label="Agents">
       {AGENTS.map((name) => {
         const problem = name === "web" ? problems.value["web"] : undefined;
+        const isOff = name === "web" && webProblem.value !== undefined;
         return (
           <button
             key={name}
@@ -28,9 +29,10 @@ export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
             class="k-agent"
             aria-label={AGENT_NAMES[name]}
             aria-pressed={toggles.value[name]}
+            aria-disabled={isOff || undefined}
             data-lacking={problem ? "" : undefined}
             title={problem ? `${problem.error}: ${problem.hint}` : AGENT_LINES[name]}
-            onClick={() => flip(chat, name)}
+            onClick={() => (isOff ? void tryWeb(chat) : flip(chat, name))}
           >
             <Icon name={ICONS[name]} />
             <span>{AGENT_NAMES[name]}</span>
@@ -46,7 +48,17 @@ function flip(chat: Chat, name: Agent): void {
   else chat.host.floaters.toast({ text: `${AGENT_NAMES[name] ?? name} stays on: at least one agent is needed` });
 }
 
+/** Ask the server once more whether Web may work: it is switched on then, or the reason is told. */
+async function tryWeb(chat: Chat): Promise<void> {
+  await chat.learn().catch((error: unknown) => chat.fail(error));
+  const problem = chat.choice.webProblem.value;
+  if (problem) chat.host.floaters.toast({ text: problem.error.charAt(0).toUpperCase() + problem.error.slice(1), hint: problem.hint });
+  else if (!chat.choice.toggles.value.web) flip(chat, "web");
+}
+
 const DEPTHS = ["This note", "Direct links", "Links of links", "3 steps"];
+/** The same beside a slider. */
+const HOPS = ["Current only", "Direct links", "Links of links", "3 hops"];
 const EDITS: Readonly<Record<Editable, string>> = { current: "Open note", linked: "And linked notes", context: "All context notes" };
 const MAY: Readonly<Record<Ability, string>> = { add: "Add lines", delete: "Replace and delete", create: "Create notes", navigate: "Open notes for me" };
 
@@ -102,7 +114,7 @@ function Group({ title, children }: { title: string; children: ComponentChildren
 }
 
 function AgentLines({ chat }: { chat: Chat }): JSX.Element {
-  const { toggles, problems } = chat.choice;
+  const { toggles, problems, webProblem } = chat.choice;
   return (
     <Group title="Agents">
       {AGENTS.map((name) => {
@@ -119,7 +131,7 @@ function AgentLines({ chat }: { chat: Chat }): JSX.Element {
                 </p>
               )}
             </div>
-            <Switch isOn={toggles.value[name]} label={AGENT_NAMES[name] ?? name} onChange={() => flip(chat, name)} />
+            <Switch isOn={toggles.value[name]} label={AGENT_NAMES[name] ?? name} isDisabled={name === "web" && webProblem.value !== undefined} onChange={() => flip(chat, name)} />
           </div>
         );
       })}
@@ -147,13 +159,19 @@ function NotesGroup({ chat }: { chat: Chat }): JSX.Element {
         )}
         <Finder label="Find a note to start from" client={host.client} kind="note" onPick={(path) => (conversation.about.value = path)} />
       </div>
-      <div class="k-sheet-field">
-        <span class="k-sheet-label">Link depth</span>
-        <div class="k-segments">
-          <Tabs label="Link depth" tabs={depths} current={String(depth)} onChange={(id) => choice.set({ depth: Number(id) })} />
+      {chat.options.hasSliders ? (
+        <NumberField chat={chat} name="link_depth" label="Link depth" value={depth} step={1} words={HOPS} onChange={(next) => choice.set({ depth: next })} />
+      ) : (
+        <div class="k-sheet-field">
+          <span class="k-sheet-label">Link depth</span>
+          <div class="k-segments">
+            <Tabs label="Link depth" tabs={depths} current={String(depth)} onChange={(id) => choice.set({ depth: Number(id) })} />
+          </div>
         </div>
-      </div>
+      )}
       <NumberLine chat={chat} name="linked_notes" label="Linked notes, at most" />
+      <NumberLine chat={chat} name="semantic_notes" label="Notes near in meaning, at most" />
+      {choice.numberOf("semantic_notes") > 0 && <NumberLine chat={chat} name="semantic_similarity" label="Their similarity in %, at least" />}
       <CheckLine label="Notes in the same folder" isOn={isFolder} onChange={(next) => choice.set({ isFolder: next })} />
       <PathList
         title="Added notes"
@@ -254,7 +272,7 @@ function RulesGroup({ chat }: { chat: Chat }): JSX.Element {
 /** A number of `choice.numbers`; not shown where the server doesn't say what is configured. */
 function NumberLine({ chat, name, label }: { chat: Chat; name: NumberName; label: string }): JSX.Element | null {
   const { choice } = chat;
-  if (!choice.ranges.value[name] || !choice.numberOf(name)) return null;
+  if (!choice.ranges.value[name]) return null;
   return (
     <NumberField
       chat={chat}
@@ -273,17 +291,19 @@ interface NumberFieldProps {
   label: string;
   value: number;
   step: number;
+  /** What the numbers are called, from 0 on. */
+  words?: readonly string[];
   onChange: (value: number) => void;
 }
 
-function NumberField({ chat, name, label, value, step, onChange }: NumberFieldProps): JSX.Element {
+function NumberField({ chat, name, label, value, step, words, onChange }: NumberFieldProps): JSX.Element {
   const id = useId();
   const [least, most] = chat.choice.ranges.value[name] ?? [0, 0];
   const isSlider = chat.options.hasSliders === true && most > 0 && most <= 100;
   return (
     <div class="k-sheet-number">
       <label for={id}>{label}</label>
-      {isSlider && <output for={id}>{value.toLocaleString("en")}</output>}
+      {isSlider && <output for={id}>{words?.[value] ?? value.toLocaleString("en")}</output>}
       <input
         id={id}
         class={isSlider ? "k-range" : "k-input"}
@@ -292,9 +312,10 @@ function NumberField({ chat, name, label, value, step, onChange }: NumberFieldPr
         max={most || undefined}
         step={step}
         value={value}
+        aria-valuetext={words?.[value]}
         title={most ? `${least.toLocaleString("en")} to ${most.toLocaleString("en")}` : undefined}
         onChange={(event) => {
-          const next = chat.choice.clamp(name, Number(event.currentTarget.value), value);
+          const next = chat.choice.clamp(name, event.currentTarget.valueAsNumber, value);
           event.currentTarget.value = String(next);
           onChange(next);
         }}
@@ -348,9 +369,16 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
                 </p>
               ))}
             {found.notes.length > 0 && (
-              <Button size="small" icon="copy" onClick={() => void chat.copyTexts()}>
-                Copy text
-              </Button>
+              <p class="k-finding-acts">
+                {chat.options.onContext && (
+                  <Button size="small" icon="list" onClick={() => chat.options.onContext?.(found)}>
+                    View all context notes
+                  </Button>
+                )}
+                <Button size="small" icon="copy" onClick={() => void chat.copyTexts()}>
+                  Copy text
+                </Button>
+              </p>
             )}
           </>
         )}

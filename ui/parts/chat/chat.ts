@@ -19,6 +19,12 @@ export interface ChatOptions {
   keepsAgents?: boolean;
   /** Set numbers of a small range by sliders. */
   hasSliders?: boolean;
+  /** Keep Web off where the server doesn't allow it. */
+  isGuarded?: boolean;
+  /** Show what agents do while they do it, and fold it away at the end. */
+  showsSteps?: boolean;
+  /** Shows all that goes in, in a window of the shell's own. */
+  onContext?: (gathered: Gathered) => void;
   /** Leave the focus where it is when the box is drawn first. */
   isQuiet?: boolean;
   /** Told which conversation is shown, so that the shell's address says it; empty for a new one. */
@@ -48,7 +54,7 @@ function readToggles(kept: string): Readonly<Record<string, unknown>> {
 export class Chat {
   readonly sessions: Sessions;
   readonly spending: Spending;
-  readonly choice = new Choice();
+  readonly choice: Choice;
   readonly conversation: Conversation;
   readonly gathered;
   readonly presets;
@@ -71,6 +77,7 @@ export class Chat {
     readonly options: ChatOptions,
   ) {
     const { client } = host;
+    this.choice = new Choice(options.isGuarded);
     this.sessions = new Sessions(client);
     this.spending = new Spending(client, options.keep);
     this.conversation = new Conversation(client, this.sessions, {
@@ -110,8 +117,12 @@ export class Chat {
 
   /** Load what stands around a conversation. */
   async load(): Promise<void> {
-    const defaults = this.host.client.get("/ask/defaults").then((found) => this.choice.learn(found));
-    await Promise.all([defaults.catch(() => undefined), this.sessions.load(), this.spending.models.load(), this.presets.load(), this.agents.load(), this.loadUsage()]);
+    await Promise.all([this.learn().catch(() => undefined), this.sessions.load(), this.spending.models.load(), this.presets.load(), this.agents.load(), this.loadUsage()]);
+  }
+
+  /** Ask what is configured at the server, and allowed there. */
+  async learn(): Promise<void> {
+    this.choice.learn(await this.host.client.get("/ask/defaults"));
   }
 
   async loadUsage(): Promise<void> {
@@ -235,8 +246,8 @@ export class Chat {
 
   /** Keep which agents are on, for the next visit. */
   async keepToggles(): Promise<void> {
-    if (this.options.keepsAgents) return this.options.keep.save(AGENTS_KEPT, JSON.stringify(this.choice.toggles.value));
-    await this.host.client.put("/ask/switches", { body: this.choice.toggles.value }).catch((error: unknown) => this.fail(error));
+    if (this.options.keepsAgents) return this.options.keep.save(AGENTS_KEPT, JSON.stringify(this.choice.wished.value));
+    await this.host.client.put("/ask/switches", { body: this.choice.wished.value }).catch((error: unknown) => this.fail(error));
   }
 
   /** Copy the texts of notes, to be put in elsewhere. */

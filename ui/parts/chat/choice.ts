@@ -9,7 +9,7 @@ export type Ability = (typeof ABILITIES)[number];
 export const EDITABLE = ["current", "linked", "context"] as const;
 export type Editable = (typeof EDITABLE)[number];
 /** Numbers that a person may set for one task, beside the limit of tokens. */
-export const NUMBERS = ["linked_notes", "rounds", "notes"] as const;
+export const NUMBERS = ["linked_notes", "semantic_notes", "semantic_similarity", "rounds", "notes"] as const;
 export type NumberName = (typeof NUMBERS)[number];
 
 export type Toggles = Readonly<Record<Agent, boolean>>;
@@ -49,12 +49,17 @@ const USUAL: Chosen = {
 };
 
 export class Choice {
-  readonly toggles: Signal<Toggles> = signal({ scout: false, web: false, task: true });
+  /** The agents as the person has switched them. */
+  readonly wished: Signal<Toggles> = signal({ scout: false, web: false, task: true });
   readonly chosen: Signal<Chosen> = signal(USUAL);
   /** The lowest and highest of each number. */
   readonly ranges: Signal<Readonly<Record<string, readonly [number, number]>>> = signal({});
   /** Why an agent can't work, such as the web that is off: by name, as the server says it. */
   readonly problems: Signal<Readonly<Record<string, { error: string; hint: string }>>> = signal({});
+  /** Why Web is off whatever was switched: as the server says it, and as long as it does. */
+  readonly webProblem = computed(() => (this.isGuarded ? this.problems.value["web"] : undefined));
+  /** The agents that work. */
+  readonly toggles: ReadonlySignal<Toggles> = computed(() => (this.webProblem.value ? { ...this.wished.value, web: false } : this.wished.value));
   readonly isLearned = signal(false);
   private readonly usual: Signal<Chosen> = signal(USUAL);
   /** Whether the notes go with the message though nothing else was chosen. */
@@ -64,6 +69,9 @@ export class Choice {
   /** Whether a preset was taken, which holds as it is. */
   private isTaken = false;
   private isRestored = false;
+
+  /** @param isGuarded Whether Web can't be on where the server doesn't allow it. */
+  constructor(private readonly isGuarded = false) {}
 
   /** Whether notes or rules were chosen, beyond what is configured. */
   readonly isChosen: ReadonlySignal<boolean> = computed(() => this.isWanted.value || !isSame(this.chosen.value, this.usual.value));
@@ -82,7 +90,7 @@ export class Choice {
     this.problems.value = record(defaults.problems) as Readonly<Record<string, { error: string; hint: string }>>;
     this.isLearned.value = true;
     if (!this.isTaken) this.chosen.value = following(this.chosen.value, before, this.usual.value);
-    if (!this.isTouched && !this.isRestored) this.toggles.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.toggles.value));
+    if (!this.isTouched && !this.isRestored) this.wished.value = togglesOf(record(defaults.switches), togglesOf(record(choice["toggles"]), this.wished.value));
   }
 
   /** Whether no agent is on, so that nothing can be sent; only where `flip` was told that this may be. */
@@ -90,10 +98,10 @@ export class Choice {
 
   /** Switch an agent; gives false where it is the last one that works, and has to. */
   flip(name: Agent, canRest = false): boolean {
-    const next = { ...this.toggles.value, [name]: !this.toggles.value[name] };
+    const next = { ...this.wished.value, [name]: !this.toggles.value[name] };
     if (!canRest && !AGENTS.some((agent) => next[agent])) return false;
     this.isTouched = true;
-    this.toggles.value = next;
+    this.wished.value = next;
     return true;
   }
 
@@ -114,7 +122,7 @@ export class Choice {
   /** Take a preset over, whole. */
   take(preset: Preset): void {
     this.isTouched = this.isTaken = true;
-    this.toggles.value = togglesOf(preset.toggles, this.toggles.value);
+    this.wished.value = togglesOf(preset.toggles, this.wished.value);
     this.chosen.value = { ...chosenOf(preset as unknown as Data, USUAL), limit: this.usual.value.limit };
     this.isWanted.value = true;
   }
@@ -122,7 +130,7 @@ export class Choice {
   /** Set the agents as they were kept; a name that is missing stays as it is. */
   restore(toggles: Data): void {
     this.isRestored = true;
-    this.toggles.value = togglesOf(toggles, this.toggles.value);
+    this.wished.value = togglesOf(toggles, this.wished.value);
   }
 
   /** Go back to what is configured; the agents stay as they are. */
@@ -135,7 +143,7 @@ export class Choice {
   /** A number as it is used: never out of its range. */
   clamp(name: string, value: number, otherwise: number): number {
     const [least, most] = this.ranges.value[name] ?? [0, Number.MAX_SAFE_INTEGER];
-    return Math.max(least, Math.min(most || Number.MAX_SAFE_INTEGER, Math.round(value) || otherwise));
+    return Math.max(least, Math.min(most || Number.MAX_SAFE_INTEGER, Number.isFinite(value) ? Math.round(value) : otherwise));
   }
 
   numberOf(name: NumberName): number {
@@ -145,14 +153,14 @@ export class Choice {
   /** Shape it as `POST /ask` takes it. */
   body(note: string): Record<string, unknown> {
     const { limit, isRouting, numbers } = this.chosen.value;
-    return { ...this.preset(), token_limit: limit, orchestrate: isRouting, ...numbers, ...(note ? { note } : {}) };
+    return { ...this.preset(), toggles: this.toggles.value, token_limit: limit, orchestrate: isRouting, ...numbers, ...(note ? { note } : {}) };
   }
 
   /** Shape it as a preset is saved. */
   preset(): { toggles: Toggles; scope: object; rules: object; added: readonly string[] } {
     const { depth, isFolder, excluded, added, editable, can } = this.chosen.value;
     return {
-      toggles: this.toggles.value,
+      toggles: this.wished.value,
       scope: { link_depth: depth, include_same_folder: isFolder, excluded_folders: excluded },
       rules: { editable, can },
       added,

@@ -13,8 +13,6 @@ import { droppedNotes, readFile, triggerAt, type Trigger } from "./message";
 import { modelName, price, usageParts } from "./spending";
 import { suggest, SuggestList, type Suggestion } from "./suggest";
 
-const MAX_HEIGHT = 240;
-
 export function Composer({ chat }: { chat: Chat }): JSX.Element {
   const box = useRef<HTMLTextAreaElement>(null);
   const isOver = useSignal(false);
@@ -27,7 +25,7 @@ export function Composer({ chat }: { chat: Chat }): JSX.Element {
     const node = box.current;
     if (!node) return;
     node.style.removeProperty("height");
-    node.style.height = `${Math.min(MAX_HEIGHT, node.scrollHeight)}px`;
+    node.style.height = `${node.scrollHeight}px`; // its style sheet says how high at most
   }, [chat.text.value]);
   // Before the next key: an effect that is painted first would take the focus back from whoever has gone on with Tab.
   useLayoutEffect(() => {

@@ -32,7 +32,7 @@ export function Exchange({ chat, turn, isLast }: ExchangeProps): JSX.Element {
       <div class="k-reply">
         <h2 class="k-only-read">Knapper</h2>
         <Phases phases={now.phases} />
-        <Steps steps={now.steps} isOver={over} onDetails={() => chat.conversation.loadTrace(turn)} />
+        <Steps steps={now.steps} isOver={over} isLive={chat.options.showsSteps} onDetails={() => chat.conversation.loadTrace(turn)} />
         <Findings turn={now} onGraph={graphBy(host, chat, turn)} onCopy={(paths) => void chat.copyTexts(paths)} />
         {now.asked && now.kind === "task" && <AskedCard chat={chat} turn={turn} asked={now.asked} isLast={isLast} />}
         {now.text && (

@@ -16,11 +16,13 @@ const STATES: Readonly<Record<Call["state"], string>> = { open: "running", good:
 interface StepsProps {
   steps: readonly Step[];
   isOver: boolean;
+  /** Show them while they are done, and fold them away at the end. */
+  isLive?: boolean | undefined;
   /** Loads arguments and results of a kept turn; called when somebody folds the steps out. */
   onDetails: () => Promise<void>;
 }
 
-export function Steps({ steps, isOver, onDetails }: StepsProps): JSX.Element | null {
+export function Steps({ steps, isOver, isLive = false, onDetails }: StepsProps): JSX.Element | null {
   const problem = useSignal("");
   const load = (event: Event): void => {
     if (event.target !== event.currentTarget || !(event.currentTarget as HTMLDetailsElement).open) return;
@@ -31,10 +33,10 @@ export function Steps({ steps, isOver, onDetails }: StepsProps): JSX.Element | n
   };
   if (!steps.length) return null;
   return (
-    <details class="k-steps" onToggle={load}>
+    <details class="k-steps" open={isLive && !isOver} onToggle={load}>
       <summary class="k-fold">
         <Icon name="chevron-right" />
-        <span class="k-cut">{stepsTitle(steps, isOver)}</span>
+        <span class="k-cut">{isLive && steps.some((step) => step.kind === "round") ? `${isOver ? "Exploration actions" : "Exploring vault"}: ` : ""}{stepsTitle(steps, isOver)}</span>
       </summary>
       <ol class="k-steps-list">
         {steps.map((step, index) => (
@@ -109,7 +111,7 @@ function about(given: unknown): string {
   if (given === null || typeof given !== "object") return "";
   const values = given as Record<string, unknown>;
   const found = TELLING.map((name) => values[name]).find((value) => (typeof value === "string" && value) || (Array.isArray(value) && value.length));
-  return shortened(Array.isArray(found) ? found.join(", ") : typeof found === "string" ? found : "", 80);
+  return shortened(Array.isArray(found) ? found.join(", ") : typeof found === "string" ? found : "", 50);
 }
 
 function shortened(text: string, most: number): string {

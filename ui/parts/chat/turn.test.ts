@@ -67,7 +67,7 @@ describe("a turn that runs", () => {
       newTurn("task", "x", ""),
       ["progress", { phase: "scout", state: "started", text: "looking" }],
       ["progress", { phase: "scout", state: "ended", text: "notes chosen: 1" }],
-      ["selection", { scout: { selected_notes: [{ path: "A.md", why: "semantic 82%", reason: "names it" }], confidence: "done", ended: "said" } }],
+      ["selection", { scout: { selected_notes: [{ path: "A.md", why: "semantic 82%", reason: "names it", sources: ["linked", "semantic"], semantic_score: 0.82 }], confidence: "done", ended: "said" } }],
       ["notice", { text: "one" }],
       ["notice", { text: "one" }],
       ["navigate", { path: "A.md" }],
@@ -75,7 +75,7 @@ describe("a turn that runs", () => {
     );
 
     expect(turn.phases).toEqual([{ phase: "scout", state: "ended", text: "notes chosen: 1" }]);
-    expect(turn.selection?.notes).toEqual([{ path: "A.md", why: "semantic 82%", reason: "names it", tokens: null }]);
+    expect(turn.selection?.notes).toEqual([{ path: "A.md", why: "semantic 82%", reason: "names it", tokens: null, sources: ["linked", "semantic"], score: 0.82 }]);
     expect(turn.notices).toEqual(["one", "two", "No.md can't be edited: no line 3"]);
     expect([turn.opened, turn.proposals]).toEqual([["A.md"], ["p"]]);
   });

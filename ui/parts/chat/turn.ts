@@ -55,6 +55,10 @@ export interface ScopedNote {
   why: string;
   reason: string;
   tokens: number | null;
+  /** Where it comes from: `current`, `linked`, `folder`, `semantic` or `manual`, several where several hold. */
+  sources: readonly string[];
+  /** How near it is in meaning, 0 to 1; null where that wasn't asked. */
+  score: number | null;
 }
 
 export interface Selection {
@@ -316,6 +320,8 @@ function scopedNote(value: unknown): ScopedNote {
     why: textOf(row["why"] || row["source"]),
     reason: textOf(row["reason"]),
     tokens: typeof row["tokens"] === "number" ? row["tokens"] : null,
+    sources: list(row["sources"] ?? [row["source"]]).map(textOf).filter(Boolean),
+    score: typeof row["semantic_score"] === "number" ? row["semantic_score"] : null,
   };
 }
 

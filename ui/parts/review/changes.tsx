@@ -141,7 +141,7 @@ function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpe
       {files.length > shown.length && (
         <li>
           <Button kind="quiet" size="small" onClick={() => (isAll.value = true)}>
-            {`and ${files.length - shown.length} more`}
+            {`and ${files.length - shown.length} more…`}
           </Button>
         </li>
       )}

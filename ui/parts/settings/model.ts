@@ -46,6 +46,8 @@ const WORDS: Readonly<Record<string, Words>> = {
   "agents.web": { label: "Web agent" },
   "agents.link_depth": { label: "Link depth" },
   "agents.linked_notes": { label: "Linked notes at most", unit: "notes" },
+  "agents.semantic_notes": { label: "Notes near in meaning, at most", unit: "notes" },
+  "agents.semantic_similarity": { label: "Similarity of those, at least", unit: "%" },
   "agents.same_folder": { label: "Notes in the same folder" },
   "agents.excluded_folders": { label: "Excluded folders" },
   "agents.token_limit": { label: "Context per task", unit: "tokens" },
@@ -96,6 +98,10 @@ const WORDS: Readonly<Record<string, Words>> = {
   "web.max_page_kb": { label: "Maximum page size", unit: "kB" },
 
   "model.turn_tokens": { label: "Per answer", unit: "tokens" },
+  "model.turn_rounds": { label: "Rounds of tool calls per answer" },
+  "model.turn_calls": { label: "Tool calls per answer" },
+  "model.turn_minutes": { label: "Time per answer", unit: "min" },
+  "model.turn_cents": { label: "Cost per answer", unit: "US cents" },
   "model.run_tokens": { label: "Per conversation or run", unit: "tokens" },
   "model.day_tokens": { label: "Tokens per day", unit: "tokens" },
   "model.day_cents": { label: "Cost per day", unit: "US cents" },
@@ -165,10 +171,10 @@ export interface SettingGroup {
 
 const of = (...starts: string[]): string[] => Object.keys(WORDS).filter((name) => starts.some((start) => name === start || name.startsWith(start)));
 const without = (names: readonly string[], ...left: string[]): string[] => names.filter((name) => !left.includes(name));
-const LIMITS = of("model.turn_tokens", "model.run_tokens", "model.day_tokens", "model.day_cents");
+const LIMITS = of("model.turn_", "model.run_tokens", "model.day_tokens", "model.day_cents");
 const RUN_LIMITS = of("runs.tokens", "runs.cents", "runs.minutes", "runs.nodes", "runs.depth", "runs.days");
 const CONVERSATIONS = of("model.session_days", "model.sessions_mb");
-const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes");
+const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes", "agents.semantic_notes", "agents.semantic_similarity");
 const SCOUT = of("agents.scout.");
 
 /** Sections by their ids, each with its groups; what a part of its own draws, such as the model's name, stands in none. */

@@ -12,7 +12,7 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, TurnCaps
 from knapper.agents.events import Done, Error, Event, TraceRecorder
 from knapper.agents.loop import EventSink
 from knapper.agents.model import usage
@@ -40,6 +40,8 @@ class SessionMessage:
     """Whether the model's conversation is reported."""
     may_apply: bool = False
     """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
+    caps: TurnCaps = field(default_factory=TurnCaps)
+    """Limits of this message, which only lower the chat's."""
 
 
 class FinishedTurn(NamedTuple):
@@ -143,7 +145,9 @@ class Conversations:
         _ = chat_turn.configure_stage(chat, stage)  # first, so that nothing is begun for a file with a mistake
         return self.store.begin(name=stage.title) if stage.write_task(self.context_of("")) else None
 
-    async def run_stage(self, chat: ChatConfig, stage: Stage, emit: EventSink, *, may_apply: bool = False) -> Done:
+    async def run_stage(
+        self, chat: ChatConfig, stage: Stage, emit: EventSink, *, may_apply: bool = False, caps: TurnCaps | None = None
+    ) -> Done:
         """Set an agent to work on its own task, in a new session; without anything to do no model is asked.
 
         Args:
@@ -151,6 +155,7 @@ class Conversations:
             stage: The agent.
             emit: Receives each event.
             may_apply: Whether it may apply changes, as far as the rules allow; otherwise it only proposes.
+            caps: Limits that only lower the chat's; None for none.
 
         Raises:
             StorageError: The session can't be stored.
@@ -160,7 +165,8 @@ class Conversations:
             done = Done(state="complete", answer=stage.nothing, model=chat.name)
             emit(done)
             return done
-        return await self.reply(chat, session.id, SessionMessage(text=f"/{stage.name}", may_apply=may_apply), emit)
+        message = SessionMessage(text=f"/{stage.name}", may_apply=may_apply, caps=caps or TurnCaps())
+        return await self.reply(chat, session.id, message, emit)
 
     def delete(self, session_id: str) -> None:
         """Delete a session.
@@ -196,7 +202,7 @@ class Conversations:
             history=history,
             debug=session_message.debug,
         )
-        turn = ChatTurn(chat, context, message)
+        turn = ChatTurn(chat_turn.lower_limits(chat, session_message.caps), context, message)
         final_events: list[Done] = []
         recorder = TraceRecorder()
 

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from decimal import Decimal
+from typing import Final, TypeVar
 
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
@@ -27,7 +28,7 @@ from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rew
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
-from knapper.agents.model.usage import Meter, ModelFailure
+from knapper.agents.model.usage import Meter, ModelFailure, TurnAllowance
 from knapper.agents.prompting import Clock, Prompts
 from knapper.agents.stages import Stage
 from knapper.agents.toolset import MAX_RESULT_CHARS
@@ -39,6 +40,7 @@ from knapper.tools.registry import ToolSpec
 
 MAX_ITERATIONS: Final = 20
 """Rounds of tool calls in a turn."""
+_MINUTE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,41 @@ class ChatConfig:
     """Rewrites each message into search queries before it is answered; None not to."""
     timeout_s: float = 0
     """How long the model may work on a turn; 0 for no limit."""
+    max_calls: int = 0
+    """How many calls of tools a turn may make; 0 for no limit."""
+    max_cents: int = 0
+    """What a turn may cost, in cents of a US dollar, where the price is known; 0 for no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCaps:
+    """Limits that come with a message: they only lower what the chat allows; 0 leaves it as it is."""
+
+    rounds: int = 0
+    calls: int = 0
+    tokens: int = 0
+    minutes: float = 0
+    cents: int = 0
+
+
+def lower_limits(chat: ChatConfig, caps: TurnCaps) -> ChatConfig:
+    """Return a chat's settings with the lower one of each of its limits and a message's."""
+    return replace(
+        chat,
+        max_iterations=_lower(chat.max_iterations, caps.rounds),
+        max_calls=_lower(chat.max_calls, caps.calls),
+        max_tokens=_lower(chat.max_tokens, caps.tokens),
+        timeout_s=_lower(chat.timeout_s, caps.minutes * _MINUTE_S),
+        max_cents=_lower(chat.max_cents, caps.cents),
+    )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _lower(own: _Number, wanted: _Number) -> _Number:
+    """Return the lower limit of two; 0 is none."""
+    return min(own, wanted) if own and wanted else own or wanted
 
 
 def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
@@ -310,6 +347,9 @@ TOOLS_REDUCED: Final = (
     "the model can't read all tools at once, so it was offered the essential ones; it finds the others by find_tool"
 )
 TIME_IS_UP: Final = "the time for it was up"
+ROUNDS_ARE_UP: Final = "the limit of {limit:,} rounds of tool calls was reached"
+CALLS_ARE_UP: Final = "the limit of {limit:,} tool calls was reached"
+NO_PRICE: Final = "no price is known for {model}, so the cost limit of {cents:,} cents wasn't applied"
 _RETRY_HINT: Final = "try again, or take another model"
 _TRACED: Final = InstrumentationSettings(include_content=False)
 
@@ -334,7 +374,7 @@ class ChatTurn:
         if not chat.may_ask:
             self._session.withhold_question()
         self._usage = RunUsage()
-        self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
+        self._limits: UsageLimits = TurnAllowance(request_limit=model_usage.MAX_REQUESTS)
         self._progress = LoopProgress()
         self._earlier: list[ModelMessage] = []
         """Messages of this turn from before its tools were reduced."""
@@ -357,6 +397,7 @@ class ChatTurn:
         try:
             async with self._chat.model:
                 await self._loop()
+                self._notice_unknown_cost()
                 await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
@@ -441,6 +482,9 @@ class ChatTurn:
             allowed = self._limits.total_tokens_limit
             most = chat.max_tokens if allowed is None else min(allowed, chat.max_tokens)
             self._limits = replace(self._limits, total_tokens_limit=most)
+        if chat.max_cents:
+            left, own = self._limits.cost_limit, Decimal(chat.max_cents) / 100
+            self._limits = replace(self._limits, cost_limit=own if left is None else min(left, own))
         if chat.read_context and not self._session.brief:
             context_tokens = await asyncio.to_thread(chat.read_context)
             if 0 < context_tokens < SMALL_CONTEXT:
@@ -452,6 +496,7 @@ class ChatTurn:
             prompt=message.text,
             session=self._session,
             rounds=chat.max_iterations,
+            calls=chat.max_calls,
             timeout_s=chat.timeout_s,
             is_done=lambda: self._session.question is not None,
             uncounted=toolset.UNCOUNTED_TOOLS,
@@ -485,8 +530,20 @@ class ChatTurn:
         if ended != "said":
             self.state = "asked" if ended == "done" else "limit"
         if ended == "timeout":
-            self._tool_notices = (*self._tool_notices, TIME_IS_UP)
-            self._emit(Notice(text=TIME_IS_UP))
+            self._notice(TIME_IS_UP)
+        elif ended == "calls":
+            self._notice(CALLS_ARE_UP.format(limit=self._chat.max_calls))
+        elif ended == "rounds":
+            self._notice(ROUNDS_ARE_UP.format(limit=self._chat.max_iterations))
+
+    def _notice(self, text: str) -> None:
+        self._tool_notices = (*self._tool_notices, text)
+        self._emit(Notice(text=text))
+
+    def _notice_unknown_cost(self) -> None:
+        """Say that a limit of the cost held nothing back, where what was used has no known price."""
+        if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
+            self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""
@@ -496,8 +553,7 @@ class ChatTurn:
         while self._earlier and isinstance(self._earlier[-1], ModelResponse):  # the library's, for the refused request
             self._earlier.pop()
         self._progress.run = None
-        self._tool_notices = (TOOLS_REDUCED,)
-        self._emit(Notice(text=TOOLS_REDUCED))
+        self._notice(TOOLS_REDUCED)
 
     def _emit_debug(self) -> None:
         """Report the conversation as the model had it, where that is asked for."""

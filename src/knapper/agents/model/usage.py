@@ -133,7 +133,7 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
     if isinstance(error, UsageLimitExceeded):
-        return _turn_limit_error()
+        return _turn_limit_error(error)
     if known := _find_kind(error):
         code, text, hint = known
         return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
@@ -524,9 +524,23 @@ def open_meter(folder: Path, limits: LimitSource, now: Callable[[], datetime]) -
     return Meter(open_shared_database(folder / USAGE_FILE, _USAGE_SCHEMA, USAGE_VERSION), limits, now)
 
 
-def _turn_limit_error() -> RefusedError:
-    hint = "raise model.turn_tokens or the other limits in the configuration"
-    return RefusedError("the turn has reached its limit", code="budget_spent", hint=hint)
+_TURN_LIMITS: Final = (
+    ("cost_limit", "the cost limit", "raise model.turn_cents or the other limits in the configuration"),
+    ("tokens_limit", "the limit of tokens", "raise model.turn_tokens or the other limits in the configuration"),
+    ("request_limit", f"the limit of {MAX_REQUESTS} requests to the model", "ask again: it continues from here"),
+    ("", "its limit", "raise the limits in the configuration"),
+)
+"""By what pydantic-ai's errors call them: their names here, and what to do."""
+
+
+def _turn_limit_error(error: UsageLimitExceeded | None = None) -> RefusedError:
+    """Return our error for a limit that a turn has reached, which says which one that is."""
+    words = str(error or "")
+    _, name, hint = next(one for one in _TURN_LIMITS if one[0] in words)
+    if words.startswith("the day's"):
+        name = words.removesuffix(" are used").replace("the day's", "the day's limit of")
+        hint = "raise model.day_tokens or model.day_cents, or continue tomorrow"
+    return RefusedError(f"the turn has reached {name}", code="budget_spent", hint=hint)
 
 
 def _check_limit(setting: str, allowed: int, spent: int) -> int:
@@ -542,8 +556,7 @@ def _check_limit(setting: str, allowed: int, spent: int) -> int:
 FindKey = Callable[[ModelName], str]
 """Returns the key for a model; empty where there is none."""
 _KEYED_PROVIDERS: Final[frozenset[Provider]] = frozenset({"openai", "anthropic", "fireworks", "openrouter"})
-_NO_KEY: Final = "no-key"
-"""Sent to servers that need no key, since the client library requires one."""
+_NO_KEY: Final = "no-key"  # for servers that need none, since the client library requires one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

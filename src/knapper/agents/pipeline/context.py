@@ -89,6 +89,8 @@ class _FolderFilter:
 
 MAX_FOLDER_NOTES: Final = 2_000
 """Maximum number of notes of one folder."""
+_MAX_NEAR_NOTES: Final = 500
+"""Maximum number of notes near in meaning that are looked at, excluded ones among them."""
 _MAX_TOKEN_BYTES: Final = 8
 """Bytes of text that one token stands for at most: four characters, of two bytes each."""
 
@@ -105,6 +107,10 @@ class ContextSelection:
     chosen: Sequence[NoteSelectionMetadata] = ()
     """Notes that the scout selected; with these the scope's links and folder aren't followed."""
     explored: bool = False
+    near_notes: int = 0
+    """How many notes near the open one in meaning are added."""
+    near_percent: int = 0
+    """The lowest cosine of those, in percent."""
 
 
 def select_notes(context: Context, selection_request: ContextSelection) -> list[NoteSelectionMetadata]:
@@ -117,13 +123,14 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
     Raises:
         NotFound: The open note, or one that was added, doesn't exist.
     """
-    _ = context.freshen(meaning=False)
+    _ = context.freshen(meaning=selection_request.near_notes > 0 and not selection_request.explored)
     selection: dict[NotePath, NoteSelectionMetadata] = {}
     current = context.view.locate(selection_request.current) if selection_request.current else None
     if current is not None:
         _add_note(selection, NoteSelectionMetadata(path=current), "current")
         if not selection_request.explored:
             _add_scope(context, selection, current, selection_request.scope)
+            _add_near(context, selection, current, selection_request)
     for one in selection_request.chosen:
         _add_note(selection, one, "semantic")
     for raw in selection_request.added:
@@ -175,6 +182,7 @@ def read_for_person(context: Context, path: NotePath) -> tuple[Note, bool]:
     return note, answers.is_foreign_note(context, note)
 
 
+_NONE_NEAR: Final = "no note is near in meaning by {} % (agents.semantic_similarity), or the index has no vectors yet"
 NoteReader = Callable[[Context, NotePath], tuple[Note, bool]]
 
 
@@ -241,6 +249,23 @@ def _add_scope(
     if scope.include_same_folder:
         for path in list_folder_notes(context, current, scope.excluded_folders):
             _add_note(selection, NoteSelectionMetadata(path=path), "folder")
+
+
+def _add_near(
+    context: Context,
+    selection: dict[NotePath, NoteSelectionMetadata],
+    current: NotePath,
+    selection_request: ContextSelection,
+) -> None:
+    if not selection_request.near_notes:
+        return
+    passes = _FolderFilter(selection_request.scope.excluded_folders)
+    notes = context.restrict(Filter(kinds=("note",)))
+    near = context.index.near_notes(current, notes, limit=_MAX_NEAR_NOTES)
+    fitting = [one for one in near if 100 * one[1] >= selection_request.near_percent and passes(one[0])]
+    for path, cosine in fitting[: selection_request.near_notes]:
+        score = min(float(cosine), 1.0)
+        _add_note(selection, NoteSelectionMetadata(path=path, semantic_score=score), "semantic")
 
 
 def _add_note(
@@ -471,6 +496,7 @@ def _removal_notices(removed: Sequence[NoteSelectionMetadata], what: str) -> lis
 MAX_TASK_CHARS: Final = 200_000
 DEFAULT_TOKEN_LIMIT: Final = 16_000
 DEFAULT_LINKED_NOTES: Final = 20
+DEFAULT_SEMANTIC_SIMILARITY: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,6 +521,10 @@ class TaskRequest:
     """Maximum number of tokens of notes, at least 3,000."""
     linked_notes: int = DEFAULT_LINKED_NOTES
     """How many notes may be there for links alone; 0 for no limit."""
+    semantic_notes: int = 0
+    """How many notes near the open one in meaning are there, 0 to 20."""
+    semantic_similarity: int = DEFAULT_SEMANTIC_SIMILARITY
+    """How near those are at least: their cosine in percent."""
     orchestrate: bool = False
     """Whether a model chooses among the agents that are switched on."""
     limits: TaskLimits = field(default_factory=TaskLimits)
@@ -528,6 +558,8 @@ class TaskRequest:
             "chat_history_length": self.chat_history_length,
             "token_limit": self.token_limit,
             "linked_notes": self.linked_notes,
+            "semantic_notes": self.semantic_notes,
+            "semantic_similarity": self.semantic_similarity,
             "orchestrate": self.orchestrate,
             "limits": self.limits.as_dict(),
             "debug": self.debug,
@@ -551,6 +583,8 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
         token_limit=int(str(data["token_limit"])),
         # A run that waits since an older version has none.
         linked_notes=int(str(data.get("linked_notes", DEFAULT_LINKED_NOTES))),
+        semantic_notes=int(str(data.get("semantic_notes", 0))),
+        semantic_similarity=int(str(data.get("semantic_similarity", DEFAULT_SEMANTIC_SIMILARITY))),
         orchestrate=data["orchestrate"] is True,
         limits=records.read_task_limits(own_limits if isinstance(own_limits, dict) else {}),
         debug=data["debug"] is True,
@@ -585,9 +619,14 @@ def gather_context(
         added=request.added,
         chosen=scout.selected_notes if scout else (),
         explored=scout is not None,
+        near_notes=request.semantic_notes,
+        near_percent=request.semantic_similarity,
     )
     chosen, unlinked = limit_linked(select_notes(context, selection), request.linked_notes)
     loaded = read_notes(context, chosen, request.token_limit, reader=reader)
+    is_asked = request.semantic_notes and request.current and scout is None
+    if is_asked and not any("semantic" in one.sources for one in chosen):
+        loaded.problems.append(_NONE_NEAR.format(request.semantic_similarity))
     return build_context(
         loaded.notes,
         limit=request.token_limit,

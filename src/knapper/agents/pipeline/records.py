@@ -15,7 +15,7 @@ from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 SelectionSource = Literal["current", "linked", "folder", "semantic", "manual"]
-"""The open note; reached by links; in the same folder; found by the scout; added by the person."""
+"""The open note; reached by links; in the same folder; near in meaning, or found by the scout; added by the person."""
 SOURCE_PRIORITY: Final[tuple[SelectionSource, ...]] = ("current", "linked", "folder", "semantic", "manual")
 """Strongest first; where the token limit is reached, notes of the last sources are removed first."""
 
@@ -382,6 +382,10 @@ class TaskLimits:
     """How many notes the scout may select."""
     linked_notes: int | None = None
     """How many notes go with the open one for links alone."""
+    semantic_notes: int | None = None
+    """How many notes go with the open one for being near it in meaning."""
+    semantic_similarity: int | None = None
+    """How near they have to be, in percent of the cosine."""
     keyword_limit: int | None = None
     tools: tuple[str, ...] | None = None
     """The scout's optional tools that are switched on."""

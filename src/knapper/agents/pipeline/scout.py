@@ -284,7 +284,10 @@ class ScoutRun:
         work = await asyncio.to_thread(self._work, emit)
         work = replace(work, system=await self._add_found(work, emit))
         ended = await loop.run_loop(work, self.progress, self.usage, emit)
-        self.ended = "asked" if self.state.question and ended != "timeout" else ended
+        if self.state.question and ended != "timeout":
+            self.ended = "asked"
+        else:
+            self.ended = "rounds" if ended == "calls" else ended  # a scout has no limit of calls besides
         return self.result()
 
     def result(self) -> ScoutResult:

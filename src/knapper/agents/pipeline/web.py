@@ -277,7 +277,8 @@ class WebResearch:
         Args:
             emit: Receives each event.
         """
-        self.ended = await loop.run_loop(self._work(), self.progress, self.usage, emit)
+        ended = await loop.run_loop(self._work(), self.progress, self.usage, emit)
+        self.ended = "rounds" if ended == "calls" else ended  # a search has no limit of calls besides
         return self.result()
 
     def result(self) -> WebResult:

@@ -1,11 +1,13 @@
 """Set an agent to work that has a task of its own."""
 
+from typing import Unpack
+
 import click
 
 from knapper import app
 from knapper.app import clients
 from knapper.cli import options, output, setup
-from knapper.cli.options import AgentName, GlobalOptions
+from knapper.cli.options import AgentName, CapOptions, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.jsontypes import JSONValue
 
@@ -23,9 +25,12 @@ from knapper.jsontypes import JSONValue
 @click.argument("name", default="", metavar="[NAME]", type=AgentName())
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of the agent allow it to apply.")
+@options.cap_options
 @options.shared_options
 @click.pass_obj
-def command(global_options: GlobalOptions, name: str, model: str, *, may_apply: bool) -> ExitCode:
+def command(
+    global_options: GlobalOptions, name: str, model: str, *, may_apply: bool, **caps: Unpack[CapOptions]
+) -> ExitCode:
     """Set an agent to work that has a task of its own.
 
     Without a name, the command lists the agents: those that come with Knapper, and yours in the folder `agents` beside
@@ -37,7 +42,9 @@ def command(global_options: GlobalOptions, name: str, model: str, *, may_apply: 
     if name:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that a list needn't cost
 
-        return chat.run_agent(global_options, config, name, model=model, may_apply=may_apply)
+        return chat.run_agent(
+            global_options, config, name, model=model, may_apply=may_apply, caps=chat.TurnCaps(**caps)
+        )
     with app.open_hub(config) as hub:
         stages, problems = clients.open_stages(hub).all()
     rows: list[JSONValue] = [{"name": one.name, "summary": one.summary} for one in stages]

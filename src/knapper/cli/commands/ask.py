@@ -6,7 +6,7 @@ import click
 
 from knapper import app
 from knapper.cli import inputs, options, output, setup
-from knapper.cli.options import GlobalOptions, PipelineOptions, select_pipeline_options
+from knapper.cli.options import CapOptions, GlobalOptions, PipelineOptions, select_pipeline_options
 from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
 from knapper.config import Settings
@@ -16,7 +16,7 @@ from knapper.tools import search, shapes
 _NO_MODEL = "These are the best passages. For an answer by a model, run `knap setup`, or name one in {file}."
 
 
-class AskOptions(PipelineOptions):
+class AskOptions(PipelineOptions, CapOptions):
     """The command's own options."""
 
     number: int
@@ -43,6 +43,7 @@ class AskOptions(PipelineOptions):
 @options.limit_option(5, shapes.MAX_PASSAGES)
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the question is about.")
+@options.cap_options
 @options.pipeline_options
 @click.option("--passages", "passages_only", is_flag=True, help="Show passages even if a model is configured.")
 @options.shared_options
@@ -74,11 +75,18 @@ def command(global_options: GlobalOptions, question: tuple[str, ...], **own: Unp
                 hint="leave out - and what chooses agents, or save the text as a note and add it with --add",
                 code="usage",
             )
+        if options.select_caps(own):
+            raise BadInput(
+                "the limits of an answer aren't those of several agents",
+                hint="leave --rounds, --calls, --tokens, --minutes and --cents out; the settings limit the agents",
+                code="usage",
+            )
         return _answer_by_agents(global_options, config, text, own)
     if has_model and not own["passages_only"]:
         from knapper.cli import chat  # noqa: PLC0415 - 2 s that passages needn't cost
 
-        return chat.answer_once(global_options, config, text, model=own["model"], note="", piped=piped)
+        caps = chat.TurnCaps(**options.select_caps(own))
+        return chat.answer_once(global_options, config, text, model=own["model"], caps=caps, piped=piped)
     if piped:
         output.note(
             global_options, "note: what is piped counts only where a model answers: these are passages of the vault"

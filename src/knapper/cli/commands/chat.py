@@ -1,15 +1,15 @@
 """Chat with a model about the notes."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import click
 
 from knapper.cli import options
-from knapper.cli.options import GlobalOptions
+from knapper.cli.options import CapOptions, GlobalOptions
 from knapper.cli.output import ExitCode
 
 
-class ChatOptions(TypedDict):
+class ChatOptions(CapOptions):
     """The command's own options."""
 
     model: str
@@ -31,6 +31,7 @@ class ChatOptions(TypedDict):
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Note that the chat is about.")
 @click.option("--session", default="", metavar="ID", help="Continue this session.")
 @click.option("--new", is_flag=True, help="Start a new session.")
+@options.cap_options
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
 from knapper import app
 from knapper.agents import stages as stored_schedules
 from knapper.agents.stages import Schedule, ScheduleStore
-from knapper.app import Hub, clients, schedules
+from knapper.app import Hub, schedules
 from knapper.app.open_clients import OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.cli import options, output, setup
@@ -19,7 +19,6 @@ from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools.context import resolve_folder
 
 
 class ScheduleOptions(TypedDict):
@@ -47,6 +46,7 @@ class ScheduleOptions(TypedDict):
         ("knap schedule", "what is scheduled, and what became of it"),
         ("knap schedule run weekly-review", "now, and wait for it"),
         ("knap schedule pause weekly-review", "until `knap schedule resume weekly-review`"),
+        ("knap schedule edit weekly-review --at 7:30", "at another time"),
         ("knap schedule remove weekly-review", "its proposals and reports stay"),
     ),
 )
@@ -93,14 +93,14 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 @click.option("--name", default="", metavar="NAME", help="Name of the schedule.  [default: the agent's]")
 @click.option(
     "--tokens",
-    type=click.IntRange(1_000, 100_000_000),
+    type=click.IntRange(*stored_schedules.TOKEN_RANGE),
     default=stored_schedules.DEFAULT_TOKENS,
     show_default=True,
     help="Most tokens of one run.",
 )
 @click.option(
     "--minutes",
-    type=click.IntRange(1, 1_440),
+    type=click.IntRange(*stored_schedules.MINUTE_RANGE),
     default=stored_schedules.DEFAULT_MINUTES,
     show_default=True,
     help="Most time of one run.",
@@ -115,7 +115,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 )
 @click.option(
     "--max-open",
-    type=click.IntRange(1, 1_000),
+    type=click.IntRange(*stored_schedules.OPEN_RANGE),
     default=stored_schedules.DEFAULT_MAX_OPEN,
     show_default=True,
     help="Do nothing while so many of its proposals wait for review.",
@@ -136,26 +136,103 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
     with _open_store(global_options) as (hub, store):
         vault = hub.vaults[0]
-        context = hub.context(client="cli", vault=vault)
         schedule = Schedule(
             name=own["name"] or agent,
-            agent=clients.open_stages(hub).find(agent).name,
+            agent=agent,
             cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
             at=stored_schedules.parse_time(own["at"]),
             weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
-            folder=resolve_folder(context, own["changed"]) if own["changed"] else "",
+            folder=own["changed"],
             client=own["client"],
             max_tokens=own["tokens"],
             max_minutes=own["minutes"],
-            results=context.view.parse(own["results"]) if own["results"].strip() else "",
+            results=own["results"],
             max_open=own["max_open"],
             may_apply=own["may_apply"],
             handled=stored_schedules.wall_clock(),
         )
-        schedules.check_client(hub, schedule, vault)
-        schedules.check_can_fire(schedule)
-        seen = schedules.take_fingerprint(hub.context(client=schedule.client, vault=vault), schedule)
-        return _print_schedule(global_options, store.add(replace(schedule, fingerprint=seen)), "added")
+        added = store.add(schedules.prepare(hub, schedule, vault, "cli"))
+        return _print_schedule(global_options, added, "added")
+
+
+class ScheduleEditOptions(TypedDict):
+    """The options of ``edit``; None leaves one as it is."""
+
+    agent: str | None
+    daily: bool
+    weekly: str | None
+    changed: str | None
+    at: str | None
+    tokens: int | None
+    minutes: int | None
+    results: str | None
+    max_open: int | None
+    client: str | None
+    may_apply: bool | None
+
+
+@command.command(
+    "edit",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(
+        ("knap schedule edit weekly-review --weekly friday --at 7:30", "at another time"),
+        ("knap schedule edit nightly --tokens 50000 --propose", "within tighter limits"),
+    ),
+)
+@click.argument("name", type=options.TEXT)
+@click.option("--agent", type=AgentName(), help="Another agent.")
+@click.option("--daily", is_flag=True, help="Every day.")
+@click.option("--weekly", metavar="DAY", help="Every week on this day, such as sunday.")
+@click.option("--changed", metavar="FOLDER", type=options.TEXT, help="When notes below this folder have changed.")
+@click.option("--at", metavar="TIME", help="Time of the day, by the local clock.")
+@click.option("--tokens", type=click.IntRange(*stored_schedules.TOKEN_RANGE), help="Most tokens of one run.")
+@click.option("--minutes", type=click.IntRange(*stored_schedules.MINUTE_RANGE), help="Most time of one run.")
+@click.option("--results", metavar="FOLDER", type=options.TEXT, help="Folder for the reports; empty for none.")
+@click.option(
+    "--max-open",
+    type=click.IntRange(*stored_schedules.OPEN_RANGE),
+    help="Do nothing while so many of its proposals wait for review.",
+)
+@click.option("--client", metavar="NAME", help="Client whose rules hold for it, beside those of the agent.")
+@click.option(
+    "--apply/--propose", "may_apply", default=None, help="Apply what the rules of agent and client both allow, or not."
+)
+@options.shared_options
+@click.pass_obj
+def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOptions]) -> ExitCode:
+    """Change a schedule.
+
+    What isn't named stays. By another time, it is due from now on.
+    """
+    if sum([own["daily"], own["weekly"] is not None, own["changed"] is not None]) > 1:
+        raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
+    fields = _edited_fields(own)
+    if not fields:
+        raise BadInput("nothing is to be changed", hint="`knap schedule edit --help` lists the options", code="usage")
+    with _open_store(global_options) as (hub, store):
+        changed = schedules.edit(hub, store, hub.vaults[0], "cli", name, lambda one: replace(one, **fields))
+        return _print_schedule(global_options, changed, "changed")
+
+
+def _edited_fields(own: ScheduleEditOptions) -> dict[str, Any]:
+    """Return the fields of a schedule that the options change."""
+    fields: dict[str, Any] = {
+        "agent": own["agent"],
+        "folder": own["changed"],
+        "max_tokens": own["tokens"],
+        "max_minutes": own["minutes"],
+        "results": own["results"],
+        "max_open": own["max_open"],
+        "client": own["client"],
+        "may_apply": own["may_apply"],
+        "at": None if own["at"] is None else stored_schedules.parse_time(own["at"]),
+        "weekday": None if own["weekly"] is None else stored_schedules.parse_weekday(own["weekly"]),
+    }
+    if own["daily"]:
+        fields["cadence"] = "daily"
+    elif own["weekly"] is not None or own["changed"] is not None:
+        fields["cadence"] = "changed" if own["weekly"] is None else "weekly"
+    return {field: value for field, value in fields.items() if value is not None}
 
 
 @command.command(
@@ -218,9 +295,8 @@ def resume(global_options: GlobalOptions, name: str) -> ExitCode:
 
     What it missed while it was paused isn't caught up.
     """
-    now = stored_schedules.wall_clock()
-    with _open_store(global_options) as (_, store):
-        changed = store.change(name, lambda one: replace(one, is_paused=False, handled=now, changed_at=None))
+    with _open_store(global_options) as (hub, store):
+        changed = schedules.edit(hub, store, hub.vaults[0], "cli", name, lambda one: replace(one, is_paused=False))
         return _print_schedule(global_options, changed, "resumed")
 
 

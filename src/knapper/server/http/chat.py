@@ -503,8 +503,37 @@ _DEBUG: Final = Parameter(
 _CHAT_MODEL: Final = Parameter(
     name="model", doc="The model that answers; one of the configuration, unless a person asks.", maximum=500
 )
-_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _CHAT_MODEL, _DEBUG, VAULT_PARAMETER)
-_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _CHAT_MODEL, _DEBUG, VAULT_PARAMETER)
+_CAPS: Final = (
+    Parameter(
+        name="rounds",
+        doc="Rounds of tool calls at most; only lowers the owner's limit.",
+        kind="count",
+        minimum=1,
+        maximum=100,
+    ),
+    Parameter(
+        name="calls", doc="Tool calls at most; only lowers the owner's limit.", kind="count", minimum=1, maximum=10_000
+    ),
+    Parameter(
+        name="tokens", doc="Tokens at most; only lowers the owner's limit.", kind="count", minimum=1, maximum=10**9
+    ),
+    Parameter(
+        name="minutes",
+        doc="How long it may take; only lowers the owner's limit.",
+        kind="number",
+        minimum=0.01,
+        maximum=1_440,
+    ),
+    Parameter(
+        name="cents",
+        doc="What it may cost, in cents of a US dollar, where the price is known; only lowers the owner's limit.",
+        kind="count",
+        minimum=1,
+        maximum=10**6,
+    ),
+)
+_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _CHAT_MODEL, *_CAPS, _DEBUG, VAULT_PARAMETER)
+_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, _CHAT_MODEL, *_CAPS, _DEBUG, VAULT_PARAMETER)
 
 
 def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
@@ -610,11 +639,23 @@ def _read_message(client_chats: ClientChats, request: Request, args: RequestArgu
         RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
     """
     from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
+    from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
 
     is_debugged = args.flag("debug") is True
     if is_debugged:
         security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
-    return SessionMessage(text=args.text("message"), active_file=args.text("active_file"), debug=is_debugged)
+    return SessionMessage(
+        text=args.text("message"),
+        active_file=args.text("active_file"),
+        debug=is_debugged,
+        caps=TurnCaps(
+            rounds=args.integer_or_default("rounds", 0),
+            calls=args.integer_or_default("calls", 0),
+            tokens=args.integer_or_default("tokens", 0),
+            minutes=args.number("minutes") or 0,
+            cents=args.integer_or_default("cents", 0),
+        ),
+    )
 
 
 async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:

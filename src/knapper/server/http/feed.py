@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,10 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from knapper.agents.pipeline import store
-from knapper.errors import NotFound
+from knapper.agents.stages import SCHEDULES_FILE, Schedule
+from knapper.app.schedules import list_visible
+from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue, objects_in
 from knapper.server import security, workers
-from knapper.server.http import background, binding, openapi, tasks
+from knapper.server.http import background, binding, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, RequestArguments
@@ -35,12 +38,13 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
 
 
+LOG: Final = logging.getLogger("knapper.server.http.feed")
 LOOK_INTERVAL_S: Final = 0.2
 """How often is looked for news while somebody listens."""
 _MAX_KEPT: Final = 1_000
 _PAGE: Final = 100
 _WAITING_STATUSES: Final = ("open", "stale")
-_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db", "task_runs.db")
+_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db", "task_runs.db", SCHEDULES_FILE)
 """What changes with them, or with their write-ahead logs, is news.
 
 A question is stored before its run says that it asks: without the runs, whoever looks between would never hear of it.
@@ -81,6 +85,7 @@ class VaultFeed:
         self._events: deque[ServerSentEvent] = deque(maxlen=_MAX_KEPT)
         self._first_known_id = self._last_id
         self._waiting: dict[_Key, _Row] = {}
+        self._schedules: dict[str, Schedule] = {}
         self._last_change: _Row | None = None
         self._seen_changes: set[str] = set()
         self._stamp: object = None
@@ -129,6 +134,20 @@ class VaultFeed:
         if not is_first:
             self._tell_waiting(waiting)
         self._waiting = waiting
+        await self._read_schedules(is_first=is_first)
+
+    async def _read_schedules(self, *, is_first: bool) -> None:
+        try:
+            found = await self._threads.run("read", lambda: list_visible(self._hub, self._client, self._vault))
+        except StorageError as error:  # /schedules tells of it; whoever listens hears of all else
+            LOG.warning("the schedules of a vault can't be read: %s", error.code)
+            return
+        by_name = {one.name: one for one in found}
+        for name in [] if is_first else sorted(self._schedules.keys() | by_name.keys()):
+            one = by_name.get(name)
+            if one != self._schedules.get(name):
+                self._tell("schedule", {"name": name, "schedule": schedules.describe(one) if one else None})
+        self._schedules = by_name
 
     def _tell_waiting(self, waiting: Mapping[_Key, _Row]) -> None:
         for key, row in waiting.items():
@@ -220,7 +239,8 @@ _CONTENT: Final[Mapping[str, Any]] = background.events_content(
     openapi.stream_content(
         "`start` comes first, with all that is `waiting` and the `last_change`; then `change` for each in the journal; "
         "`waiting` for what waits for a person newly or otherwise than before, with its `kind` (`proposal`, `task`, "
-        "`run`) and `id`; and `settled` for what doesn't wait any more."
+        "`run`) and `id`; `settled` for what doesn't wait any more; and for persons `schedule`, with the `name` of a "
+        "schedule that was changed, and it as /schedules shows it, or null where it was removed."
     )
 )
 

@@ -171,6 +171,8 @@ NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
         "token_limit": "agents.token_limit",
         "chat_history_length": "agents.chat_history_length",
         "linked_notes": "agents.linked_notes",
+        "semantic_notes": "agents.semantic_notes",
+        "semantic_similarity": "agents.semantic_similarity",
         "rounds": "scout.rounds",
         "notes": "scout.notes",
         "keyword_limit": "scout.keyword_limit",
@@ -195,6 +197,8 @@ _LIMIT_PARAMETERS: Final = (
     _number_parameter("rounds", "How many rounds of looking the scout has."),
     _number_parameter("notes", "How many notes the scout may choose."),
     _number_parameter("linked_notes", "How many notes go with the open one for links alone."),
+    _number_parameter("semantic_notes", "How many notes near the open one in meaning go with it."),
+    _number_parameter("semantic_similarity", "How near those are at least, in percent of the cosine."),
     _number_parameter("keyword_limit", "How many notes a search by words gives the scout."),
     Parameter(
         name="tools",

@@ -193,6 +193,8 @@ def _describe_choice(settings: Settings, configured: Preset) -> dict[str, JSONVa
         "token_limit": agent_settings.token_limit,
         "chat_history_length": agent_settings.chat_history_length,
         "linked_notes": agent_settings.linked_notes,
+        "semantic_notes": agent_settings.semantic_notes,
+        "semantic_similarity": agent_settings.semantic_similarity,
         "orchestrate": agent_settings.orchestrate,
         **pipelines.configured_task_limits(settings).as_dict(),
     }

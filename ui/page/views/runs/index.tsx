@@ -3,7 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Button, IconButton } from "../../../parts";
+import { Button, IconButton, Row } from "../../../parts";
 import { BeginRun, chooseRun, CompareRuns, replay, ROOT, RunActs, RunList, RunPartView, Runs, RunView, RunWatch } from "../../../parts/runs";
 import { href, type App } from "../../app";
 import { MainHead } from "../../shell";
@@ -30,15 +30,18 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
   const isReached = app.session.isReached.value;
   useEffect(() => state.list.watch(), [isReached]);
   return (
-    <Runs
-      list={state.list}
-      selected={route.params["id"] ?? ""}
-      begin={
-        <Button kind="primary" icon="plus" href={href("runs", { new: "1" })}>
-          New run
-        </Button>
-      }
-    />
+    <>
+      {app.isNarrow.value && <Row icon="clock" title="Schedules" detail="Agents that run by themselves" href={href("schedules")} />}
+      <Runs
+        list={state.list}
+        selected={route.params["id"] ?? ""}
+        begin={
+          <Button kind="primary" icon="plus" href={href("runs", { new: "1" })}>
+            New run
+          </Button>
+        }
+      />
+    </>
   );
 }
 
