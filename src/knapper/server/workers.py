@@ -330,7 +330,7 @@ def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> 
     _ = loop.call_soon_threadsafe(work)
 
 
-LOG: Final = logging.getLogger("knapper.server.watchers")
+LOG: Final = logging.getLogger("knapper.server.workers")
 _FIRST_RESTART_PAUSE_S: Final = 1.0
 _MAX_RESTART_PAUSE_S: Final = 60.0
 _STABLE_AFTER_S: Final = 30.0
