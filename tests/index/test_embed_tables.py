@@ -198,11 +198,11 @@ def test_a_packed_table_keeps_the_angles_and_finds_the_pieces(tmp_path: Path) ->
     before = tables.read_table(trained).vectors(np.arange(len(TINY)))
     tokenizer = PieceTokenizer(tmp_path / "packed" / tables.PIECES_FILE, hint="")
     table = tables.read_table(tmp_path / "packed")
-    after = np.stack([table.vectors(np.array(tokenizer.tokenize([word])[0])).sum(axis=0) for word in ("notes", "検索")])
+    after = np.stack([table.vectors(tokenizer.tokenize([word]).ids).sum(axis=0) for word in ("notes", "検索")])
     wanted = np.stack([before[4] + before[5], before[1] + before[6]])
     assert np.allclose(after @ after.T, wanted @ wanted.T, rtol=0.1, atol=12)
     assert not table.vectors(np.array([0])).any()
-    assert tokenizer.tokenize(["ü"])[0][-1] == 0
+    assert tokenizer.tokenize(["ü"]).ids[-1] == 0
 
 
 @pytest.mark.parametrize(

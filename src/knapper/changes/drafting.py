@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from knapper.changes import text_edits
 from knapper.changes.disk.plan import TrashPlace
 from knapper.changes.drafts import (
+    AddText,
     AtPosition,
     Capability,
     Create,
     Draft,
     EditProperty,
+    EditText,
     Failure,
     FileDraft,
     LinkRewrite,
@@ -20,6 +23,7 @@ from knapper.changes.drafts import (
     RenameTag,
     Request,
     Restore,
+    Rewrite,
     TextRequest,
     Trash,
 )
@@ -29,7 +33,7 @@ from knapper.changes.text import positions, properties, replacement, splices
 from knapper.changes.text_edits import TextChange
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.index.graph import Graph
-from knapper.vault import parser, paths, walk
+from knapper.vault import parser, paths, pending, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -193,8 +197,7 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
-    # Properties alone need no more than the head of each note.
-    read = context.view.read_head if all(isinstance(one, EditProperty) for one in requests) else context.view.read
+    read = partial(_read_head, context.view) if all(map(_needs_only_head, requests)) else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, named in enumerate(requests):
@@ -223,6 +226,19 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
         ),
         failures=tuple(sorted(batch.failures, key=lambda failure: failure.number)),
     )
+
+
+def _needs_only_head(request: Request) -> bool:
+    """Return whether a request needs no structure of the note: text is found as such, or goes to its start or end."""
+    return isinstance(request, AddText | EditProperty | EditText | Rewrite)
+
+
+def _read_head(view: View, path: str) -> Note:
+    """Read a note without its structure, unless there may be pending blocks, into which no change may cut."""
+    note = view.read_head(path)
+    if not pending.may_have_pending(note.raw, note.outline):
+        return note
+    return replace(note, outline=parser.parse_note(note.raw))
 
 
 def _locate_files(view: View, request: Request) -> Request:

@@ -120,13 +120,13 @@ def _count_characters(raw: bytes) -> int:
 
 def overwrites(before: bytes, after: bytes) -> bool:
     """Return whether a change keeps no line of a note that had several."""
-    old, new = _significant_lines(before), _significant_lines(after)
-    return len(old) >= _FEW_LINES and old.isdisjoint(new)
+    old = set(_significant_lines(before))
+    return len(old) >= _FEW_LINES and old.isdisjoint(_significant_lines(after))
 
 
-def _significant_lines(raw: bytes) -> set[bytes]:
+def _significant_lines(raw: bytes) -> Iterator[bytes]:
     rows = (row.strip() for row in raw.splitlines())
-    return {row for row in rows if row and not _COMMON_LINES.fullmatch(row)}
+    return (row for row in rows if row and not _COMMON_LINES.fullmatch(row))
 
 
 RefusalCode = Literal["untouchable", "outside_vault", "read_only", "not_writable", "capability", "outside_scope"]

@@ -1,5 +1,6 @@
 """Cut a file into chunks and build all that the index keeps of it, here or in a second process."""
 
+import gc
 import json
 import os
 import pickle
@@ -449,7 +450,7 @@ def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
         return documents.describe_attachment(stat), ()
     racy = is_racy(stat)
     try:
-        raw = view.read_bytes(stat.path)
+        raw = view.read_listed(stat)
     except KnapError as error:
         return documents.describe_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
     outline = _PARSERS[stat.kind](raw)
@@ -469,7 +470,7 @@ def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
     if not hash_:
         return False
     try:
-        return parser.content_hash(view.read_bytes(stat.path)) == hash_
+        return parser.content_hash(view.read_listed(stat)) == hash_
     except KnapError:
         return False
 
@@ -573,6 +574,8 @@ def _rebuild_record(kind: type[object], *values: object) -> object:
 def run_child_process() -> None:
     """Read the batches given on standard input, and write their records and chunks to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
+    # Outlines hold no cycles, and looking for some takes a tenth of the time.
+    gc.disable()
     for stats in batches:
         _RecordPickler(sys.stdout.buffer, pickle.HIGHEST_PROTOCOL).dump(_read_batch(view, stats))
         sys.stdout.buffer.flush()

@@ -134,6 +134,8 @@ _IGNORABLE = re.compile(
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
     "\u0640\u064b-\u065f\u0670]"  # Arabic vowels, and the line that stretches words
 )
+_SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
+"""Anything that `segment` changes, but for the form of letters with marks."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _QUOTES_AND_CONTROLS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
 _APOSTROPHE = re.compile("['’ʼ]")  # noqa: RUF001 - what people type for it
@@ -182,7 +184,12 @@ def segment(text: str) -> str:
     ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that single
     ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks.
     """
-    return text if text.isascii() else _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
+    if text.isascii():
+        return text
+    # One look for three kinds of characters, as most texts have none of them.
+    if not _SPECIAL.search(text):
+        return unicodedata.normalize("NFC", text)
+    return _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
 
 
 def parse_query(query: str) -> Query:

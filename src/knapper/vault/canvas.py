@@ -127,7 +127,7 @@ class _CanvasReader:
             return
         start = self._offsets[string.start]
         places = OffsetMap(self._text[string.start : string.stop], start)
-        for link in parser.parse_note(string.value.encode()).links:
+        for link in parser.parse_links(string.value.encode()).links:
             yield replace(
                 link,
                 kind="external" if link.kind == "external" else "canvas",

@@ -155,7 +155,7 @@ class _EventCollector:
                 if event == "Rule":
                     self._block_start("Rule", None, base + span["start"], base + span["end"])
                 continue
-            ((kind, value),) = event.items()
+            kind, value = event.popitem()
             if kind == "Text":
                 if anchors:
                     anchors[-1].text_stop = base + span["end"]
@@ -242,8 +242,7 @@ class _EventCollector:
 
 
 def _split_tag(tag: object) -> tuple[str, object]:
-    ((name, data),) = cast("dict[str, object]", tag).items()
-    return name, data
+    return cast("dict[str, object]", tag).popitem()
 
 
 _HIDING_MARK: Final = re.compile(rb"%%|\$\$")

@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -328,32 +328,37 @@ def parse_note(raw: bytes) -> Outline:
     Returns:
         Its outline; parts that couldn't be read are empty and listed in ``problems``.
     """
-    decoded = source.decode(raw)
-    data = decoded.data
-    text_start = frontmatter.find_text_start(data)
-    line_index = source.measure_lines(data, text_start=text_start)
-    properties = frontmatter.read_properties(data)
-    body_start = properties.frontmatter.stop if properties else text_start
+    head = _read_head(raw)
+    data, line_index, body_start = head.data, head.lines, head.outline.body_start
     body = markdown.parse_body(data, body_start)
     block_tree = body.events.blocks
     code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
     hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
     hidden.update(dict.fromkeys(body.comments, "comment"))
-    return Outline(
-        encoding=decoded.encoding,
-        newline=source.detect_newline(data),
-        line_starts=(0, *line_index.starts[1:]) if text_start else line_index.starts,
-        frontmatter=properties.frontmatter if properties else None,
-        body_start=body_start,
+    return replace(
+        head.outline,
         sections=list_sections(data, block_tree, line_index, body_start),
         blocks=tuple(list_blocks(data, body_start, block_tree, hidden, line_index)),
-        links=_collect_links(data, body_start, body, properties, line_index),
-        tags=_collect_tags(data, body_start, body, properties, line_index),
+        links=_collect_links(head, body),
+        tags=_collect_tags(head, body),
         tasks=tuple(find_tasks(data, block_tree, code, line_index)),
         block_ids=tuple(find_block_ids(data, block_tree, code, line_index)),
         code_spans=code.spans,
-        problems=(*decoded.problems, *(properties.problems if properties else ())),
     )
+
+
+def parse_links(raw: bytes) -> Outline:
+    """Parse a note's properties and links, and no other structure, in two thirds of the time.
+
+    Args:
+        raw: The file as it lies on disk.
+
+    Returns:
+        An outline without sections, blocks, tags and tasks.
+    """
+    head = _read_head(raw)
+    body = markdown.parse_body(head.data, head.outline.body_start)
+    return replace(head.outline, links=_collect_links(head, body))
 
 
 def parse_head(raw: bytes) -> Outline:
@@ -365,25 +370,41 @@ def parse_head(raw: bytes) -> Outline:
     Returns:
         An outline without sections, blocks, links, tags and tasks.
     """
+    return _read_head(raw).outline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    data: bytes
+    """The file as UTF-8."""
+    lines: Lines
+    properties: Properties | None
+    outline: Outline
+    """Without what is read from the text."""
+
+
+def _read_head(raw: bytes) -> _Head:
     decoded = source.decode(raw)
     text_start = frontmatter.find_text_start(decoded.data)
+    lines = source.measure_lines(decoded.data, text_start=text_start)
     properties = frontmatter.read_properties(decoded.data)
-    return Outline(
+    outline = Outline(
         encoding=decoded.encoding,
         newline=source.detect_newline(decoded.data),
-        line_starts=source.find_line_starts(decoded.data),
+        line_starts=(0, *lines.starts[1:]) if text_start else lines.starts,
         frontmatter=properties.frontmatter if properties else None,
         body_start=properties.frontmatter.stop if properties else text_start,
         problems=(*decoded.problems, *(properties.problems if properties else ())),
     )
+    return _Head(data=decoded.data, lines=lines, properties=properties, outline=outline)
 
 
-def _collect_links(
-    data: bytes, body_start: int, body: MaskedBody, properties: Properties | None, lines: Lines
-) -> tuple[Link, ...]:
+def _collect_links(head: _Head, body: MaskedBody) -> tuple[Link, ...]:
     """Return the links of properties and body, without those in comments, as Obsidian does."""
-    link_list = list(frontmatter.find_property_links(data, properties, lines)) if properties else []
-    reader = LinkReader(data, body.text, body_start, lines)
+    data, body_start = head.data, head.outline.body_start
+    properties = head.properties
+    link_list = list(frontmatter.find_property_links(data, properties, head.lines)) if properties else []
+    reader = LinkReader(data, body.text, body_start, head.lines)
     link_list += reader.read(body.events.links, SpanSet((*body.comments, *body.math)))
     if data.find(b"://", body_start) >= 0:
         anchors = ((anchor.start, anchor.stop) for anchor in body.events.links)
@@ -392,13 +413,13 @@ def _collect_links(
     return tuple(link_list)
 
 
-def _collect_tags(
-    data: bytes, body_start: int, body: MaskedBody, properties: Properties | None, lines: Lines
-) -> tuple[Tag, ...]:
-    tag_list = list(find_property_tags(data, properties, lines)) if properties else []
+def _collect_tags(head: _Head, body: MaskedBody) -> tuple[Tag, ...]:
+    data, body_start = head.data, head.outline.body_start
+    tag_list = list(find_property_tags(data, head.properties, head.lines)) if head.properties else []
     if data.find(b"#", body_start) >= 0:
         link_spans = ((anchor.untagged_start, anchor.stop) for anchor in body.events.links)
-        tag_list += find_text_tags(data, body_start, _opaque_spans(body, link_spans), body.events.hash_starts, lines)
+        covers = _opaque_spans(body, link_spans)
+        tag_list += find_text_tags(data, body_start, covers, body.events.hash_starts, head.lines)
     return tuple(tag_list)
 
 

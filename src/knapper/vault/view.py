@@ -198,6 +198,14 @@ class View:
         file = self._resolve(raw)
         return vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
 
+    def read_listed(self, listed: FileStat) -> bytes:
+        """Read a file that was listed just now, so that its path needn't be looked up; errors are those of `read`."""
+        if listed.target is None:
+            # Where a part of the path has become a link since, or the vault's folder is one, it is looked up.
+            with suppress(NotFound):
+                return vault_files.read_bytes(self.root / listed.path, shown_as=listed.path)
+        return self.read_bytes(listed.path)
+
     @contextmanager
     def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
         """Open any file to read it in pieces; errors are those of `read`."""

@@ -143,11 +143,13 @@ class Referrers:
             if match.target != path:
                 # A symbolic link: the file that it leads to is read under its own path.
                 return None
-            return LinkSource(path=path, raw=self._owner.read_bytes(path), kind=walk.kind_of(path))
+            return LinkSource(path=path, raw=files.read_bytes(match.file, shown_as=path), kind=walk.kind_of(path))
         except NotFound:
             # The file is gone since it was indexed.
             return None
-        except KnapError:
+        except KnapError as error:
+            if error.code == "not_a_file":
+                return None
             if self._view.visible(path):
                 self.counts.unreadable.append(path)
             else:

@@ -19,10 +19,11 @@ from knapper.vault.source import Link, LinkKind, Outline
 from knapper.vault.walk import FileKind
 
 PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
-    "note": parser.parse_note,
+    "note": parser.parse_links,
     "canvas": canvas.parse_canvas,
     "base": canvas.parse_base,
 }
+"""Parsers of each kind of file, of which links and properties are read here, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ import threading
 import unicodedata
 import zlib
 from binascii import crc_hqx
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import chain, islice
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import chain, count, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,19 +50,81 @@ _MAX_CACHED_WORDS: Final = 20_000
 _MAX_CACHED_CHARACTERS: Final = 30
 """Of a word that is cached; longer ones are passages of scripts without spaces."""
 _ASCII_SEPARATORS: Final = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
+_ASCII_SPACES: Final = {number: " " for number in range(128) if not chr(number).isalnum()}
 _OTHER_SEPARATORS: Final = re.compile(r"[^\w\x00-\x7f]+")
+_ABOVE_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
+_FEW_TEXTS: Final = 16
+"""Up to so many, splitting them takes less time than making the pattern for many."""
 _BUILDING: Final = threading.Lock()
 """One tokenizer is built at a time: a process in which several threads built theirs ended in a segmentation fault."""
 BulkTokenizer = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTokens:
+    """The tokens of several texts."""
+
+    ids: NDArray[np.intp]
+    """All tokens, in order."""
+    bounds: NDArray[np.intp]
+    """Where each text's tokens begin, and at last where those of the last one end."""
+
+    @classmethod
+    def join(cls, texts: Sequence[Sequence[int]]) -> Self:
+        """Join the tokens of texts."""
+        bounds = np.zeros(len(texts) + 1, np.intp)
+        np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)), out=bounds[1:])
+        return cls(ids=np.fromiter(chain.from_iterable(texts), np.intp, bounds[-1]), bounds=bounds)
+
+    def without(self, token: int) -> Self:
+        """Return all tokens but one."""
+        is_kept = self.ids != token
+        kept = np.concatenate(([0], is_kept.cumsum()))
+        return type(self)(ids=self.ids[is_kept], bounds=kept[self.bounds])
+
+
 def split_words(text: str) -> list[str]:
     """Return a text's words as the pieces spell them: lower case, and only letters, digits and marks."""
-    if text.isascii():
-        return _ASCII_SEPARATORS.sub(" ", text.lower()).split()
+    return _split_ascii(text) if text.isascii() else _split_folded(_fold(text))
+
+
+def split_runs(text: str) -> list[str]:
+    """Return a text's words as `split_words` does, but those with characters above U+FFFF still joined by signs."""
+    return _split_ascii(text) if text.isascii() else _run_pattern().findall(_fold(text))
+
+
+def _split_ascii(text: str) -> list[str]:
+    return text.lower().translate(_ASCII_SPACES).split()
+
+
+def _fold(text: str) -> str:
     # Each character by itself, as the library does; Python would write the last sigma of a word in another way.
-    folded = unicodedata.normalize("NFKC", text).replace("Σ", "\N{GREEK SMALL LETTER SIGMA}").lower()
-    return _OTHER_SEPARATORS.sub(_keep_marks, _ASCII_SEPARATORS.sub(" ", folded)).split()
+    return unicodedata.normalize("NFKC", text).replace("Σ", "\N{GREEK SMALL LETTER SIGMA}").lower()
+
+
+def _split_folded(text: str) -> list[str]:
+    return _OTHER_SEPARATORS.sub(_keep_marks, _ASCII_SEPARATORS.sub(" ", text)).split()
+
+
+@cache
+def _run_pattern() -> re.Pattern[str]:
+    """Return the pattern of a run of small letters, digits and marks, and of anything above U+FFFF.
+
+    Up to there, a set of characters is a table, in which one is looked up; above, it is a list of ranges.
+    """
+    characters = "".join(map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x10000))))
+    kept = _OTHER_SEPARATORS.sub(_keep_marks, characters).split()
+    ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for part in kept for run in _consecutive(part))
+    return re.compile(f"[0-9a-z{''.join(ranges)}\U00010000-\U0010ffff]+")
+
+
+def _consecutive(characters: str) -> Iterator[str]:
+    """Yield the runs of characters that follow each other, each number one more than that of the one before."""
+    start = 0
+    for at in range(1, len(characters) + 1):
+        if at == len(characters) or ord(characters[at]) != ord(characters[at - 1]) + 1:
+            yield characters[start:at]
+            start = at
 
 
 def _keep_marks(match: re.Match[str]) -> str:
@@ -107,16 +171,28 @@ class PieceTokenizer:
         self._split_characters = 0
         self._bulk: BulkTokenizer | None = None
 
-    def tokenize(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+    def tokenize(self, texts: Sequence[str]) -> TextTokens:
         """Return each text's tokens."""
-        words = [split_words(text) for text in texts]
+        split = split_runs if len(texts) > _FEW_TEXTS else split_words
+        words = [split(text) for text in texts]
+        counts = np.fromiter(map(len, words), np.intp, len(words))
+        numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        places = np.fromiter(map(numbers.__getitem__, chain.from_iterable(words)), np.intp, counts.sum())
+        pieces = TextTokens.join(self._split_distinct(list(numbers)))
+        lengths = np.diff(pieces.bounds)[places]
+        bounds = np.concatenate(([0], lengths.cumsum()))
+        # Each word's pieces are copied from where they stand first.
+        ids = pieces.ids[np.arange(bounds[-1]) + (pieces.bounds[places] - bounds[:-1]).repeat(lengths)]
+        return TextTokens(ids=ids, bounds=bounds[np.concatenate(([0], counts.cumsum()))])
+
+    def _split_distinct(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
+        """Return the tokens of words, each of which is given once."""
         recent, older = self._words
-        distinct = set(chain.from_iterable(words))
-        known = {word: tokens for word in distinct if (tokens := recent.get(word, older.get(word))) is not None}
-        new_words = list(distinct.difference(known))
-        known |= zip(new_words, self._split(new_words), strict=True)
+        known = {word: tokens for word in words if (tokens := recent.get(word, older.get(word))) is not None}
+        new_words = [word for word in words if word not in known]
+        known |= zip(new_words, self._split_runs(new_words), strict=True)
         self._remember(known)
-        return [[token for word in text_words for token in known[word]] for text_words in words]
+        return [known[word] for word in words]
 
     def _remember(self, used: Mapping[str, Sequence[int]]) -> None:
         """Keep the tokens of words that were used just now."""
@@ -134,6 +210,13 @@ class PieceTokenizer:
     def unknown_token(self) -> int:
         """Return the token of characters without a piece."""
         return UNKNOWN
+
+    def _split_runs(self, runs: Sequence[str]) -> Iterator[Sequence[int]]:
+        """Yield the tokens of each word, or of all words of a run with characters above U+FFFF."""
+        parts = [_split_folded(run) if _ABOVE_BMP.search(run) else (run,) for run in runs]
+        tokens = iter(self._split(list(chain.from_iterable(parts))))
+        for part in parts:
+            yield next(tokens) if len(part) == 1 else tuple(chain.from_iterable(islice(tokens, len(part))))
 
     def _split(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
         """Return the tokens of each word."""
@@ -261,7 +344,7 @@ _BYTE_TOKEN_LENGTH: Final = len("<0x2D>")
 class SubwordTokenizer(Protocol):
     """Splits texts into tokens, by number."""
 
-    def tokenize(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+    def tokenize(self, texts: Sequence[str]) -> TextTokens:
         """Return each text's tokens; no token stands for a text's beginning or end."""
         ...
 
@@ -281,11 +364,12 @@ class JsonTokenizer:
         """Take a tokenizer that neither truncates nor pads."""
         self._tokenizer = tokenizer
 
-    def tokenize(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+    def tokenize(self, texts: Sequence[str]) -> TextTokens:
         """Return each text's tokens; a single text is split without the threads that are used for many."""
         if len(texts) == 1:
-            return [self._tokenizer.encode(texts[0], add_special_tokens=False).ids]
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return TextTokens.join([self._tokenizer.encode(texts[0], add_special_tokens=False).ids])
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return TextTokens.join([encoding.ids for encoding in encodings])
 
     def has_letter(self, token: int) -> bool:
         """Return whether a token contains a letter or digit, or part of one; ``<0x2D>`` is the byte of a sign."""
@@ -376,27 +460,24 @@ class _Part:
         """Add each text's vector, of the weight's length, to a row of zeros."""
         for at in range(0, len(texts), _POOLED_TEXTS):
             slab = [replace_surrogates(text) for text in texts[at : at + _POOLED_TEXTS]]
-            self._pool([self._tokens(ids) for ids in self._tokenizer.tokenize(slab)], rows[at : at + _POOLED_TEXTS])
+            tokens = self._tokenizer.tokenize(slab)
+            if self._unknown is not None:
+                tokens = tokens.without(self._unknown)
+            self._pool(tokens, rows[at : at + _POOLED_TEXTS])
         if self.folder != tables.FOLDER and not np.isfinite(rows).all():
             raise EmbedderError(f"the table in {self.folder} holds numbers that are none", hint=tables.FOLDER_HINT)
         rows[:] = normalize_rows(rows) * np.float32(self.weight**0.5)
 
-    def _tokens(self, ids: Sequence[int]) -> NDArray[np.intp]:
-        tokens = np.asarray(ids, np.intp)
-        return tokens if self._unknown is None else tokens[tokens != self._unknown]
-
-    def _pool(self, tokens: Sequence[NDArray[np.intp]], rows: NDArray[np.float32]) -> None:
+    def _pool(self, tokens: TextTokens, rows: NDArray[np.float32]) -> None:
         """Sum the rows of each text's tokens; only the used rows are converted to float32."""
-        used, inverse = _distinct_ids(np.concatenate(tokens), self.table.vocabulary)
-        vectors = self.table.vectors(used)
+        used, places = _distinct_ids(tokens.ids, self.table.vocabulary)
+        vectors = np.asarray(self.table.vectors(used))
         if not self.table.counts_signs:
             vectors[[not self._speaks(int(token)) for token in used]] = 0
-        start = 0
-        for row, ids in zip(rows, tokens, strict=True):
-            stop = start + len(ids)
-            for slab_start in range(start, stop, _SUMMED_TOKENS):
-                row += vectors[inverse[slab_start : min(slab_start + _SUMMED_TOKENS, stop)]].sum(axis=0)
-            start = stop
+        bounds = tokens.bounds.tolist()
+        for row, (start, stop) in zip(rows, pairwise(bounds), strict=True):
+            for slab in range(start, stop, _SUMMED_TOKENS):
+                row += np.add.reduce(vectors.take(places[slab : min(slab + _SUMMED_TOKENS, stop)], axis=0), axis=0)
 
     def _speaks(self, token: int) -> bool:
         """Return whether a token contains a letter or digit, or part of one."""

@@ -155,7 +155,7 @@ class TokenTable:
     def vectors(self, tokens: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return the vectors of tokens below ``vocabulary``, each with its weight."""
         places = tokens if self.places is None else self.places[tokens]
-        rows = self.rows[places]
+        rows = np.asarray(self.rows)[places]
         vectors = rows.astype(np.float32) if self.scales is None else self._unpack(rows, self.scales[places])
         if self.weights is not None:
             vectors *= self.weights[tokens].astype(np.float32)[:, None]
