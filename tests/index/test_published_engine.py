@@ -47,7 +47,7 @@ def test_scores_are_exactly_those_of_bm25(team: Team, changes: int) -> None:
         change(team, seed)
     reader, stemmer = team.reader(), Stemmer()
     with team.engine.store.database.snapshot() as connection, published.snapshot(reader) as opened:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference.read(connection, words.CHUNKS, stemmer)
         places = {int(i): (path, position) for i, path, position in connection.execute(published.PLACES_SQL)}
         for question in word_engines.QUESTIONS:
             if question == "rain rain wind storm":

@@ -50,7 +50,7 @@ def test_scores_are_exactly_those_of_bm25(engine: Engine, kind: str, seed: int) 
         save_some(engine, 10 * seed + change)
     ranked, stemmer = ranker(engine, kind), Stemmer()
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference.read(connection, words.CHUNKS, stemmer)
         for question in word_engines.QUESTIONS:
             query = parse_query(question)
             if question == "rain rain wind storm":
@@ -72,7 +72,7 @@ def test_names_are_scored_exactly_too(engine: Engine, kind: str, seed: int) -> N
         save_some(engine, 10 * seed + change)
     ranked, stemmer = ranker(engine, kind), Stemmer()
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.NAMES, stemmer)
+        reference = word_engines.Reference.read(connection, words.NAMES, stemmer)
         for question in ("rain", "rain wind", "sun-dial storm über"):
             question_words = [
                 words.QueryWord(expression=term.expression(), token="".join(stems) if len(stems) == 1 else "")
@@ -93,7 +93,7 @@ def test_a_filter_leaves_as_many_rows_as_exist(engine: Engine, kind: str, limit:
     save_some(engine, 1)
     ranked, stemmer, pick = ranker(engine, kind), Stemmer(), random.Random(2)
     with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference(connection, words.CHUNKS, stemmer)
+        reference = word_engines.Reference.read(connection, words.CHUNKS, stemmer)
         files = [file for (file,) in connection.execute("SELECT id FROM files")]
         for share in (0.0, 0.05, 0.3, 0.9):
             shown = {file for file in files if pick.random() < share}
