@@ -73,9 +73,9 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         if not missing:
             continue
         folder = places.cache / f"engines-{size}"
-        if not (options.keep or options.resume) or not (folder / ".built.json").exists():
-            _index(places, vault, folder, size)
-        result["built"] = json.loads((folder / ".built.json").read_text("utf-8"))
+        if not (options.keep or options.resume) or not (folder / own_engines.BUILT).exists():
+            own_engines.build_index(places, vault, folder, is_derived=True)
+        result["built"] = json.loads((folder / own_engines.BUILT).read_text("utf-8"))
         with vaults.scratch(places.cache) as work:
             frame.say(f"{size:,}: writing chunks and questions for all")
             frame.in_child(peer.export, folder, work, asked)
@@ -97,18 +97,10 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     return _report(places, options, results)
 
 
-def _index(places: Places, vault: Path, folder: Path, size: int) -> None:
-    frame.say(f"{size:,}: indexing")
-    with vaults.scratch(places.cache) as work:
-        built = frame.in_child(own_engines.index, vault, work / "index")
-        (work / "index" / ".built.json").write_text(json.dumps(built), "utf-8")
-        vaults.move(work / "index", folder)
-
-
 def _measure(places: Places, name: str, vault: Path, folder: Path, asked: Sequence[str], work: Path) -> Result | str:
     """Build and ask one engine; gives its figures, or why it is left out."""
     frame.say(f"{name}: measuring")
-    built = json.loads((folder / ".built.json").read_text("utf-8"))
+    built = json.loads((folder / own_engines.BUILT).read_text("utf-8"))
     if name in _KINDS:
         with vaults.scratch(places.cache) as place:
             return _measure_local(vault, shutil.copytree(folder, place / "index"), asked, _KINDS[name], built)
@@ -149,8 +141,8 @@ def _measure_local(
 
 def _with_ids(answer: Result, work: Path) -> Result:
     ids: list[int] = own_engines.np.load(work / "ids.npy").tolist()
-    found = {way: [[ids[number] for number in one] for one in rankings] for way, rankings in answer["found"].items()}
-    return {**answer, "found": found}
+    found: Mapping[str, list[list[int]]] = answer["found"]
+    return {**answer, "found": {way: [[ids[n] for n in one] for one in rankings] for way, rankings in found.items()}}
 
 
 def _lines(name: str, result: Mapping[str, Any]) -> list[list[str]]:

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -85,7 +85,7 @@ class Clock:
         self.times: dict[str, float] = {}
 
     @contextmanager
-    def time(self, name: str) -> Iterator[None]:
+    def time(self, name: str) -> Generator[None]:
         begin = time.perf_counter()
         yield
         self.times[name] = self.times.get(name, 0.0) + time.perf_counter() - begin

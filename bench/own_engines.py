@@ -1,5 +1,6 @@
 """Build and ask Knapper's own engines: a derived file, SQLite alone, and PostgreSQL; each function runs in a child."""
 
+import json
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import frame, vaults
+from bench.places import Places
 from knapper.app.vault import open_embedder
 from knapper.index import database, fulltext, postings, vector_file, words
 from knapper.index.embedders.base import EmbedderSettings
@@ -29,6 +31,8 @@ from tests.postgres import LocalServer
 
 CANDIDATES = 200
 """Chunks that a search takes from each ranking."""
+BUILT = ".built.json"
+"""Figures of the indexing, beside a whole index."""
 HITS = 10
 Kind = Literal["codes", "mapped", "fts5"]
 """With a derived file of postings and codes of the vectors, with the file alone, or with neither."""
@@ -105,9 +109,26 @@ def server_processes(server: int) -> Generator[Path]:
             continue  # ended meanwhile
 
 
-def index(vault: Path, folder: Path) -> dict[str, float]:
-    """Index a vault from nothing, as the program does; gives processor seconds and counts."""
-    _choose("codes")
+def build_index(places: Places, vault: Path, folder: Path, *, is_derived: bool) -> None:
+    """Index a vault from nothing in a new process, and keep its figures beside it; an ended run leaves nothing.
+
+    Args:
+        places: Where to work.
+        vault: The notes.
+        folder: Where the index is put once it is whole.
+        is_derived: Derive files in an index of any size; otherwise from the size on that the program has.
+    """
+    frame.say(f"indexing {vault.name}")
+    with vaults.scratch(places.cache) as work:
+        built = frame.in_child(index, vault, work / "index", is_derived=is_derived)
+        (work / "index" / BUILT).write_text(json.dumps(built), "utf-8")
+        vaults.move(work / "index", folder)
+
+
+def index(vault: Path, folder: Path, *, is_derived: bool = True) -> dict[str, float]:
+    """Index a vault from nothing, as the program does; gives processor seconds, counts and megabytes."""
+    if is_derived:
+        _choose("codes")
     begin = frame.processor_s()
     with vaults.opened(vault, folder) as engine:
         engine.refresh()
@@ -115,7 +136,8 @@ def index(vault: Path, folder: Path) -> dict[str, float]:
         engine.embed()
         chunks = engine.status(Filter()).chunks
     total = frame.processor_s() - begin
-    return {"words_s": lexical, "total_s": total, "chunks": chunks, "peak_mb": frame.memory_mb()["peak"]}
+    figures = {"words_s": lexical, "total_s": total, "chunks": chunks, "peak_mb": frame.memory_mb()["peak"]}
+    return {**figures, "disk_mb": sum(file.stat().st_size for file in folder.iterdir()) / 2**20}
 
 
 def derive(folder: Path, kind: Kind) -> dict[str, float]:

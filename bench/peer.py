@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench import frame
 from bench.places import ROOT
@@ -114,7 +115,8 @@ def export(index: Path, folder: Path, asked: Sequence[str] = ()) -> int:
     """
     store, stemmer = IndexStore(index / "index.db"), Stemmer()
     try:
-        ids, vectors = [], []
+        ids: list[int] = []
+        vectors: list[NDArray[np.float16]] = []
         with (folder / "chunks.jsonl").open("w", encoding="utf-8") as lines:
             for chunk_id, vector, text in _chunks(store, stemmer):
                 ids.append(chunk_id)

@@ -43,28 +43,6 @@ def save_some(engine: Engine, seed: int) -> None:
 
 
 @ENGINES
-@pytest.mark.parametrize("seed", range(8))
-def test_scores_are_exactly_those_of_bm25(engine: Engine, kind: str, seed: int) -> None:
-    postings.build(engine.store.database)
-    for change in range(seed % 4):
-        save_some(engine, 10 * seed + change)
-    ranked, stemmer = ranker(engine, kind), Stemmer()
-    with engine.store.database.snapshot() as connection:
-        reference = word_engines.Reference.read(connection, words.CHUNKS, stemmer)
-        for question in word_engines.QUESTIONS:
-            query = parse_query(question)
-            if question == "rain rain wind storm":
-                continue  # the reference knows of no repetitions
-            expected = reference.best(query, 15)
-            found = ranked.chunks(connection, query, limit=15, allowed=None)
-
-            assert list(found.values()) == pytest.approx([score for _, score in expected], rel=1e-9), question
-            assert word_engines.is_same(found, dict(expected)), question
-    ranked.close()
-    stemmer.close()
-
-
-@ENGINES
 @pytest.mark.parametrize("seed", range(4))
 def test_names_are_scored_exactly_too(engine: Engine, kind: str, seed: int) -> None:
     postings.build(engine.store.database)
@@ -125,29 +103,6 @@ def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_mat
                 assert word_engines.is_same(found, plain.chunks(connection, query, limit=limit, allowed=None))
     derived.close()
     plain.close()
-
-
-@ENGINES
-def test_a_snapshot_sees_the_old_note_until_it_ends(engine: Engine, kind: str) -> None:
-    worlds.fill(engine.view.root, {"saved.md": "zebra before\n"})
-    engine.refresh()
-    postings.build(engine.store.database)
-    ranked, query = ranker(engine, kind), parse_query("zebra after before")
-    with database.Database(engine.store.database.path) as other:
-        with other.snapshot() as connection:
-            old = ranked.chunks(connection, query, limit=5, allowed=None)
-            worlds.fill(engine.view.root, {"saved.md": "zebra after\n", "second.md": "zebra\n"})
-            engine.refresh()
-            postings.build(engine.store.database)
-            seen = ranked.chunks(connection, query, limit=5, allowed=None)
-        with other.snapshot() as connection:
-            new = ranked.chunks(connection, query, limit=5, allowed=None)
-    ranked.close()
-
-    assert len(old) == 1
-    assert word_engines.is_same(seen, old)
-    assert len(new) == 2
-    assert not set(new) & set(old)
 
 
 @pytest.mark.slow

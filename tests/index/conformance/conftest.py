@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ PROPERTIES = (
     "exact in several processes",
 )
 _COUNTS = pytest.StashKey[Counter[tuple[str, str]]]()
+_OF_TEST = pytest.StashKey[Counter[tuple[str, str]]]()
 Count = Callable[[str, int], None]
 
 
@@ -35,22 +36,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def count(request: pytest.FixtureRequest) -> Count:
     """Count comparisons that held, for a property; they are told only of a test that passed."""
 
+    found = request.node.stash.setdefault(_OF_TEST, Counter())
+
     def add(what: str, number: int) -> None:
         assert what in PROPERTIES
         assert number > 0
-        request.node.user_properties.append(("conformance", [request.node.callspec.params["kind"], what, number]))
+        found[request.node.callspec.params["kind"], what] += number
 
     return add
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if call.when == "call" and report.passed:
-        for name, value in item.user_properties:
-            if name == "conformance":
-                kind, what, number = value
-                item.config.stash[_COUNTS][kind, what] += number
+        item.config.stash[_COUNTS] += item.stash.get(_OF_TEST, Counter[tuple[str, str]]())
     return report
 
 

@@ -33,7 +33,7 @@ from knapper.index.postgres.snapshot import PublishedSnapshots
 from knapper.index.snapshot import IndexSnapshot, SqliteSnapshotCache
 from knapper.index.tokenizer import Stemmer, parse_query
 from knapper.vault.access import Policy
-from tests.index import word_engines, worlds
+from tests.index import published, word_engines, worlds
 
 Kind = Literal["local", "sqlite", "postgres"]
 KINDS: Sequence[Kind] = ("local", "sqlite", "postgres")
@@ -185,16 +185,7 @@ class PublishedWorld(World):
             yield state
 
     def check(self) -> bool:
-        checks = (
-            "(SELECT COALESCE(sum(rows), 0) FROM {0}.terms) = (SELECT count(*) FROM {0}.postings)",
-            "(SELECT value::int FROM {0}.meta WHERE key = 'chunks') = (SELECT count(*) FROM {0}.chunks)",
-            "NOT EXISTS (SELECT 1 FROM {0}.chunks c LEFT JOIN {0}.files f ON f.id = c.id >> 20 WHERE f.id IS NULL)",
-            "NOT EXISTS (SELECT 1 FROM {0}.vectors v LEFT JOIN {0}.chunks c ON c.id = v.chunk WHERE c.id IS NULL)",
-        )
-        with self._publisher.server.snapshot() as session:
-            schema = f'"{self._publisher.server.schema}"'
-            row = session.execute(f"SELECT {' AND '.join(one.format(schema) for one in checks)}").fetchone()
-        return bool(row and row[0])
+        return published.belongs_together(self._publisher.server)
 
     def close(self) -> None:
         if self._reader is not None:
