@@ -67,7 +67,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
 
 
 def reopen(vault: Path, folder: Path) -> dict[str, float]:
-    """Open an index in a new process, ask, compare the vault with it, and check it as `knap index` does; gives processor milliseconds."""
+    """Open an index in a new process, ask, compare the vault with it, and check it; gives processor milliseconds."""
     begin = time.process_time()
     with vaults.opened(vault, folder) as engine:
         engine.search(SearchRequest(text="how do I link notes", limit=_HITS))

@@ -43,7 +43,8 @@ SECTIONS = 4
 """Of a note that tells in each section which version it is of."""
 _DIMENSIONS = 256
 _VERSIONED = 6
-_STATE_S = 120.0
+STATES_S = 300.0
+"""How long a reader looks for as many states as it shall check, on a machine with much other work."""
 _VERSION = re.compile(r"version(\d+)")
 SetConstant = Callable[[object, str, int], object]
 
@@ -364,7 +365,7 @@ def _read_states(kind: Kind, states: int, place: Sequence[str]) -> None:
         else:
             open_state = stack.enter_context(opened(kind, place)).state
         _say("ready")
-        deadline = time.monotonic() + _STATE_S
+        deadline = time.monotonic() + STATES_S
         while len(generations) < states and time.monotonic() < deadline:
             with open_state() as state:
                 generations.add(state.generation)

@@ -20,7 +20,7 @@ from tests.index.conformance.conftest import Count
 from tests.index.conformance.engines import Kind, State, World
 from tests.postgres import LocalServer
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.parametrize("kind", engines.KINDS)]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.parametrize("kind", engines.KINDS)]
 
 MEANINGS = ("rain wind", "storm", "sun-dial cloud x", "日本 über")
 WHERES = (
@@ -160,7 +160,7 @@ def test_readers_of_other_processes_beside_a_writer_see_whole_notes_and_exact_an
         readers = [engines.start("read", kind, states, place) for states in (6, 7)]
         for reader in readers:
             stack.callback(end, reader)
-        answers = [json.loads(reader.communicate(timeout=150)[0]) for reader in readers]
+        answers = [json.loads(reader.communicate(timeout=engines.STATES_S + 100)[0]) for reader in readers]
 
     for answer in answers:
         assert answer["wrong"] == []
