@@ -21,7 +21,7 @@ _NOTES_PER_CHUNK = 0.192
 """Of the generated notes."""
 _LOCAL, _MAPPED, _FTS5, _POSTGRES = "local", "local, without codes", "SQLite alone", "PostgreSQL"
 _OWN: Mapping[str, str] = {
-    _LOCAL: "nothing: the whole search; with `knapper[vectors]`, which adds codes of 4 bits to the vectors",
+    _LOCAL: "nothing: the whole search; with `knapper[vectors]`, which adds codes of 4 bits from 20,000 vectors on",
     _MAPPED: "the codes: without `knapper[vectors]`",
     _FTS5: "derived files: `bm25()` of FTS5, and all vectors in memory",
     _POSTGRES: "files of the vault: a reader on another machine; both sides' processor time",
@@ -230,7 +230,7 @@ def _report(places: Places, options: argparse.Namespace, results: Mapping[str, R
         f"{size:,} {name} {_times(results[str(size)]['engines'][name]['times']['search, few'])} ms"
         for size in options.sizes
         for name in _OWN
-        if name in results[str(size)]["engines"]
+        if name in options.engines and name in results[str(size)]["engines"]
     ]
     if few:
         remarks.append(

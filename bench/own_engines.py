@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
@@ -93,9 +93,10 @@ class _ServerClock:
         # What ended processes took is counted by their parent, in hundredths of a second.
         parent = Path(f"/proc/{self._server}/stat").read_text("ascii").rpartition(")")[2].split()
         spent = (int(parent[13]) + int(parent[14])) / os.sysconf("SC_CLK_TCK")
-        return spent + sum(
-            int((one / "schedstat").read_text().split()[0]) / 1e9 for one in server_processes(self._server)
-        )
+        for process in server_processes(self._server):
+            with suppress(OSError):  # it ended meanwhile, and its parent counts it
+                spent += int((process / "schedstat").read_text().split()[0]) / 1e9
+        return spent
 
 
 def server_processes(server: int) -> Generator[Path]:
@@ -351,7 +352,10 @@ def _disk_mb(publisher: Publisher) -> float:
 
 
 def _own_mb(process: Path) -> float:
-    lines = (process / "status").read_text("ascii").splitlines()
+    try:
+        lines = (process / "status").read_text("ascii").splitlines()
+    except OSError:
+        return 0.0  # it ended meanwhile
     return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
