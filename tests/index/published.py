@@ -121,6 +121,11 @@ def hits(engine: Engine, question: str, mode: SearchMode, where: Filter | None =
 
 
 def is_whole(team: Team) -> bool:
+    """Return whether what is in the database belongs together."""
+    return belongs_together(team.publisher.server)
+
+
+def belongs_together(server: PostgresServer) -> bool:
     """Return whether counts, words and lengths in the database belong together, past the program."""
     checks = (
         "(SELECT COALESCE(sum(rows), 0) FROM {0}.terms) = (SELECT count(*) FROM {0}.postings)",
@@ -131,8 +136,8 @@ def is_whole(team: Team) -> bool:
         "NOT EXISTS (SELECT 1 FROM {0}.chunks c LEFT JOIN {0}.files f ON f.id = c.id >> 20 WHERE f.id IS NULL)",
         "NOT EXISTS (SELECT 1 FROM {0}.vectors v LEFT JOIN {0}.chunks c ON c.id = v.chunk WHERE c.id IS NULL)",
     )
-    with team.publisher.server.snapshot() as session:
-        sql = " AND ".join(check.format(f'"{team.schema}"') for check in checks)
+    with server.snapshot() as session:
+        sql = " AND ".join(check.format(f'"{server.schema}"') for check in checks)
         row = session.execute(f"SELECT {sql}").fetchone()
     return bool(row and row[0])
 

@@ -20,8 +20,6 @@ from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
 from knapper.index.refresh import Publishing
 from knapper.index.search import SearchRequest
-from knapper.index.tokenizer import Stemmer, parse_query
-from knapper.index.words import fts5
 from knapper.vault.access import Policy
 from tests.index import published, word_engines, worlds
 from tests.index.published import Team
@@ -39,27 +37,6 @@ def team(tmp_path: Path, postgres: LocalServer) -> Generator[Team]:
 def change(team: Team, seed: int) -> None:
     word_engines.change(team.root, random.Random(seed))
     team.publish()
-
-
-@pytest.mark.parametrize("changes", [0, 3])
-def test_scores_are_exactly_those_of_bm25(team: Team, changes: int) -> None:
-    for seed in range(changes):
-        change(team, seed)
-    reader, stemmer = team.reader(), Stemmer()
-    with team.engine.store.database.snapshot() as connection, published.snapshot(reader) as opened:
-        reference = word_engines.Reference(connection, fts5.CHUNKS, stemmer)
-        places = {int(i): (path, position) for i, path, position in connection.execute(published.PLACES_SQL)}
-        for question in word_engines.QUESTIONS:
-            if question == "rain rain wind storm":
-                continue  # the reference knows of no repetitions
-            for limit in (3, 500):
-                expected = {places[i]: score for i, score in reference.best(parse_query(question), limit)}
-                found = published.ranked(opened, question, limit=limit)
-
-                assert sorted(found.values()) == pytest.approx(sorted(expected.values()), rel=1e-9), question
-                assert limit == 3 or found.keys() == expected.keys(), question
-    stemmer.close()
-    assert published.is_whole(team)
 
 
 def test_whole_searches_answer_as_the_local_index_does(team: Team) -> None:
@@ -128,22 +105,6 @@ def test_phrases_stay_within_a_column_and_excluded_words_out(tmp_path: Path, pos
             assert published.hits(reader, question, "keyword") == local, question
         with published.snapshot(reader) as opened:
             assert {path for path, _ in published.ranked(opened, '"rain wind"')} == {"a.md"}
-
-
-def test_a_reader_sees_the_old_note_until_its_snapshot_ends(team: Team) -> None:
-    team.save({"saved.md": "zebra before\n"})
-    reader = team.reader()
-    with published.snapshot(reader) as opened:
-        old = published.ranked(opened, "zebra before after")
-        team.save({"saved.md": "zebra after\n", "second.md": "zebra\n"})
-        seen = published.ranked(opened, "zebra before after")
-    with published.snapshot(reader) as opened:
-        new = published.ranked(opened, "zebra before after")
-
-    assert {path for path, _ in old} == {"saved.md"}
-    assert seen == old
-    assert {path for path, _ in new} == {"saved.md", "second.md"}
-    assert [hit.row.text for hit in reader.search(SearchRequest(text="after", mode="keyword")).hits] == ["zebra after"]
 
 
 def test_an_empty_vault_is_published_and_read(tmp_path: Path, postgres: LocalServer) -> None:

@@ -7,9 +7,11 @@ import math
 import random
 import sqlite3
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, Self
 
 from knapper.errors import KnapError
 from knapper.index import database
@@ -39,32 +41,34 @@ QUESTIONS = (
 
 
 class Reference:
-    """All rows of a full-text table as one state of the index has them, split into terms."""
+    """All rows of a full-text table, split into terms."""
 
-    def __init__(self, connection: sqlite3.Connection, table: WordTable, stemmer: Stemmer) -> None:
+    def __init__(self, rows: Iterable[Sequence[Any]], table: WordTable, stemmer: Stemmer) -> None:
+        """Take rows of an id and the columns' texts."""
         self.table, self.stemmer = table, stemmer
-        if table is CHUNKS:
-            rows = connection.execute(
-                "SELECT c.id, f.title, c.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> 20"
-            ).fetchall()
-        else:
-            sql = "SELECT id, title_row ->> 0, title_row ->> 1, title_row ->> 2 FROM files WHERE kind = 'note'"
-            rows = connection.execute(sql).fetchall()
         self.rows: dict[int, list[Sequence[str]]] = {
             row_id: [stemmer.stems([segment(text) if table is CHUNKS else text])[0] for text in texts]
             for row_id, *texts in rows
         }
         self.mean = sum(len(terms) for row in self.rows.values() for terms in row) / max(len(self.rows), 1)
 
+    @classmethod
+    def read(cls, connection: sqlite3.Connection, table: WordTable, stemmer: Stemmer) -> Self:
+        """Read the rows as one state of the index has them."""
+        sql = "SELECT id, title_row ->> 0, title_row ->> 1, title_row ->> 2 FROM files WHERE kind = 'note'"
+        if table is CHUNKS:
+            sql = "SELECT c.id, f.title, c.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> 20"
+        return cls(connection.execute(sql).fetchall(), table, stemmer)
+
     def best(self, query: Query, limit: int, files: Collection[int] | None = None) -> list[tuple[int, float]]:
         """Return the first rows for a query, best first."""
         scores: dict[int, float] = {}
-        found = [self._scores(term) for term in query.content]
+        times = self._times(query)
+        found = [self._scores(term) for term in times]
         matching = {row_id for one in found for row_id in one}
-        for term, one in zip(query.content, found, strict=True):
-            del term
+        for often, one in zip(times.values(), found, strict=True):
             for row_id, score in one.items():
-                scores[row_id] = scores.get(row_id, 0.0) + score
+                scores[row_id] = scores.get(row_id, 0.0) + often * score
         for term in query.phrases:
             one = self._scores(term)
             matching = {row_id for row_id in one if row_id in matching or not any(found)}
@@ -76,6 +80,17 @@ class Reference:
             (row_id, scores[row_id]) for row_id in matching if files is None or row_id >> self.table.file_shift in files
         ]
         return sorted(ranked, key=lambda one: (-one[1], one[0]))[:limit]
+
+    def _times(self, query: Query) -> dict[Term, int]:
+        """Return how often a question says each word, in any form."""
+        said = Counter(self.stemmer.stems([query.plain])[0])
+        stems_of = {term: (*self.stemmer.stems([term.text])[0], term.prefix) for term in query.content}
+        first_of = {stems: term for term, stems in reversed(stems_of.items())}
+        return {
+            term: min(max(1, *(said[stem] for stem in stems[:-1])), fulltext.MAX_REPEATS)
+            for term, stems in stems_of.items()
+            if first_of[stems] == term
+        }
 
     def _scores(self, term: Term) -> dict[int, float]:
         stems = self.stemmer.stems([term.text])[0]
