@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
-from knapper.app import e5_model
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
 from knapper.index.engine import Engine, RankFusion
@@ -465,6 +464,8 @@ def _embedder_settings(settings: Settings) -> EmbedderSettings:
 
 def _model_folder(settings: Settings) -> Path | None:
     if settings.embeddings.kind == "e5":
+        from knapper.app import e5_model  # noqa: PLC0415 - only this model needs it
+
         return e5_model.model_folder(settings)
     return Path(settings.embeddings.folder) if settings.embeddings.folder else None
 
