@@ -172,7 +172,7 @@ def test_health_tells_nothing_of_vaults(tmp_path: Path) -> None:
     with apps.world(tmp_path) as world, world.client("") as client:
         found = client.get("/health").json()
 
-    assert set(found) == {"success", "status", "product", "version", "instance"}
+    assert set(found) == {"success", "status", "product", "version", "instance", "readers"}
 
 
 def test_two_clients_see_different_notes(tmp_path: Path) -> None:

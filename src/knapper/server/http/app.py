@@ -461,6 +461,15 @@ def create_app(
     return app
 
 
+class _ToolRoute(Route):
+    """A route that leaves itself in the scope, as FastAPI's own do, so that the log names it and never a path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match as a route does, and add the route."""
+        match, child_scope = super().matches(scope)
+        return match, child_scope if match is Match.NONE else {**child_scope, "route": self}
+
+
 class _ApiApp(FastAPI):
     """An application whose OpenAPI document is derived from the tools, and names to each client its own vaults."""
 
@@ -485,7 +494,7 @@ class _ApiApp(FastAPI):
         """Add a tool's route; it is described only when the document is requested."""
         self._faces.append(route)
         # Not FastAPI's own kind of route, which looks for dependencies and parameters in each request.
-        added = Route(route.path, endpoint, methods=[route.method], include_in_schema=False)
+        added = _ToolRoute(route.path, endpoint, methods=[route.method], include_in_schema=False)
         added.methods = {route.method}
         # A note's name may hold a line's end, which the router's dot doesn't fit.
         added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
