@@ -240,6 +240,8 @@ class WorkerConnection:
         self._process = process
         self._watchdog = Watchdog(process)
         self.walls: Mapping[str, str] = walls or {}
+        self.missing_walls: Mapping[str, str] = {"all": "the worker hasn't reported yet"}
+        """Parts of the second wall that don't stand, each with the reason."""
         self.is_usable = True
 
     @property
@@ -263,6 +265,7 @@ class WorkerConnection:
             self.close()
             raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
         self.walls = {**self.walls, **report}
+        self.missing_walls = machine_code.find_missing_walls(self.walls)
 
     def run(
         self,
@@ -493,10 +496,9 @@ class WorkerPool:
                 start = time.monotonic()
                 output = worker.run(script, host, effective, given or _NO_INPUTS, on_cancel)
                 wall_s = time.monotonic() - start
-                missing = machine_code.find_missing_walls(worker.walls)
                 standing = tuple(name for name, state in worker.walls.items() if state == STANDS)
                 outcome = result_from_output(output, effective, wall_s, worker.peak_mb())
-                return replace(outcome, walls=standing, missing_walls=missing)
+                return replace(outcome, walls=standing, missing_walls=worker.missing_walls)
             finally:
                 self._release(worker)
 
@@ -537,10 +539,9 @@ class WorkerPool:
 
     def _acquire(self) -> WorkerConnection:
         worker = self._find_worker()
-        missing = machine_code.find_missing_walls(worker.walls)
-        if missing and self.walls_required:
+        if worker.missing_walls and self.walls_required:
             worker.close()
-            raise _missing_walls_error(missing)
+            raise _missing_walls_error(worker.missing_walls)
         return worker
 
     def _find_worker(self) -> WorkerConnection:
