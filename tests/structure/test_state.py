@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Final
 
 SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
-MAKERS: Final = frozenset({"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch"})
-"""Calls that make files or folders, or give them modes; `open` for writing is looked at apart."""
+MAKERS: Final = frozenset(
+    {"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch", "write_bytes", "write_text"}
+)
+"""Calls that make files or folders, or give them modes; `open` isn't among them, as many things here have one."""
 ELSEWHERE: Final = {
     "changes/disk/storage.py": "opens databases to read",
     "config/editing.py": "writes the configuration",
     "service/definition.py": "writes the settings of the system's services",
     "service/platforms.py": "makes the folder of the system's log",
     "agents/evals/suite.py": "writes vaults of its own, to measure models",
+    "agents/evals/trials.py": "writes into those vaults",
+    "codemode/sandbox/pool.py": "tells the system to count memory anew",
     "cli/plugin.py": "writes Obsidian's plugin into the vault",
     "changes/disk/files.py": "writes the vault's files and folders",
     "cli/commands/bench.py": "makes vaults of its own, to measure models",

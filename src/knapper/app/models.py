@@ -56,7 +56,7 @@ def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:
 
 def wanted_extras(settings: Settings) -> "Iterator[tuple[ExtraName, str]]":
     """Yield the extras that the configuration needs, each with the setting that needs it."""
-    model_names = {"model.name": settings.model.name, "agents.scout.model": settings.agents.scout.model}
+    model_names = {"model.name": settings.model.name, "scout.model": settings.agents.scout.model}
     model_names |= dict.fromkeys(["model.fallbacks"], ",".join(settings.model.fallbacks))
     for setting, name in model_names.items():
         if name:

@@ -569,7 +569,7 @@ def _rerank_key(settings: RerankSettings) -> str:
         from knapper.index.models.base import RerankerError  # noqa: PLC0415 - as above
 
         raise RerankerError(
-            "search.rerank.api_key is keyring, and the system's keyring has none for this address",
+            "rerank.api_key is keyring, and the system's keyring has none for this address",
             hint=f"run: knap models key {address}",
             code="reranker_key",
         )

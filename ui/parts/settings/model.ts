@@ -57,13 +57,13 @@ const WORDS: Readonly<Record<string, Words>> = {
   "agents.orchestrate": { label: "Let a model choose the agents" },
   "agents.orchestrator_steps": { label: "Context rounds" },
   "agents.orchestrator_tokens": { label: "Tokens per context round", unit: "tokens" },
-  "agents.scout.model": { label: "Scout's model" },
-  "agents.scout.rounds": { label: "Scout rounds" },
-  "agents.scout.notes": { label: "Notes Scout may choose", unit: "notes" },
-  "agents.scout.keyword_limit": { label: "Results of a word search", unit: "notes" },
-  "agents.scout.tools": { label: "Scout's tools" },
-  "agents.scout.show_tags": { label: "Show Scout all tags" },
-  "agents.scout.timeout_s": { label: "Scout timeout", unit: "s" },
+  "scout.model": { label: "Scout's model" },
+  "scout.rounds": { label: "Scout rounds" },
+  "scout.notes": { label: "Notes Scout may choose", unit: "notes" },
+  "scout.keyword_limit": { label: "Results of a word search", unit: "notes" },
+  "scout.tools": { label: "Scout's tools" },
+  "scout.show_tags": { label: "Show Scout all tags" },
+  "scout.timeout_s": { label: "Scout timeout", unit: "s" },
   "runs.strategy": { label: "Strategy" },
   "runs.code_mode": { label: "Code Mode" },
   "runs.parallel": { label: "Parallel parts" },
@@ -116,6 +116,15 @@ const WORDS: Readonly<Record<string, Words>> = {
   "journal.backup_mb": { label: "Storage for backups", unit: MB },
 
   "search.fusion": { label: "Combining words and meaning" },
+  "search.meaning_percent": { label: "Weight of meaning", unit: "%" },
+  "search.rewrite": { label: "Let a model rewrite queries" },
+  "rerank.kind": { label: "Reranking" },
+  "rerank.base_url": { label: "Reranking server address" },
+  "rerank.model": { label: "Reranking model" },
+  "rerank.api_key": { label: "Reranking key" },
+  "rerank.folder": { label: "Reranking model folder" },
+  "rerank.passages": { label: "Reranked passages" },
+  "rerank.timeout_s": { label: "Reranking timeout", unit: "s" },
   "embeddings.kind": { label: "Search by meaning" },
   "embeddings.model": { label: "Embedding model" },
   "embeddings.base_url": { label: "Embedding server address" },
@@ -124,6 +133,9 @@ const WORDS: Readonly<Record<string, Words>> = {
   "embeddings.query_prefix": { label: "Query prefix" },
   "embeddings.passage_prefix": { label: "Passage prefix" },
   "index.interval_minutes": { label: "Check all files every", unit: "min" },
+  "index.engine": { label: "Shared index" },
+  "index.readers": { label: "Roles that read it" },
+  "index.password": { label: "Its password" },
 
   "proposals.expire_days": { label: "Proposals expire after", unit: "days" },
   "proposals.taint_minutes": { label: "Propose only after untrusted content, for", unit: "min" },
@@ -143,6 +155,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   "server.requests_per_minute": { label: "Requests per minute" },
   "server.answers_commands": { label: "Answer the command line" },
   "server.threads": { label: "Threads" },
+  "server.readers": { label: "Processes that search" },
   "server.stop_seconds": { label: "Shutdown timeout", unit: "s" },
 };
 
@@ -175,7 +188,7 @@ const LIMITS = of("model.turn_", "model.run_tokens", "model.day_tokens", "model.
 const RUN_LIMITS = of("runs.tokens", "runs.cents", "runs.minutes", "runs.nodes", "runs.depth", "runs.days");
 const CONVERSATIONS = of("model.session_days", "model.sessions_mb");
 const TASK_LIMITS = of("agents.token_limit", "agents.chat_history_length", "agents.orchestrator_steps", "agents.orchestrator_tokens", "agents.linked_notes", "agents.semantic_notes", "agents.semantic_similarity");
-const SCOUT = of("agents.scout.");
+const SCOUT = of("scout.");
 
 /** Sections by their ids, each with its groups; what a part of its own draws, such as the model's name, stands in none. */
 export const GROUPS: Readonly<Record<string, readonly SettingGroup[]>> = {
@@ -205,8 +218,10 @@ export const GROUPS: Readonly<Record<string, readonly SettingGroup[]>> = {
   ],
   index: [
     { title: "Search", names: of("search.") },
+    { title: "Reranking", names: of("rerank.") },
     { title: "Meaning", names: of("embeddings.") },
-    { title: "Updates", names: of("index.") },
+    { title: "Updates", names: of("index.interval_minutes") },
+    { title: "Shared index", names: of("index.engine", "index.readers", "index.password") },
   ],
   clients: [{ title: "All clients", names: of("proposals.") }],
   about: [

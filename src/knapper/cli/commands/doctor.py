@@ -420,7 +420,7 @@ def _save_repeatedly(folder: Path, stop: threading.Event) -> None:
     while not stop.wait(0.05):
         number += 1
         with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
-            (folder / "note.md").write_text(str(number), encoding="utf-8")
+            private.write_text(folder / "note.md", str(number))
 
 
 _MAX_NAMED_FILES = 3

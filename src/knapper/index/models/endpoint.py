@@ -369,7 +369,7 @@ def _error_suffix(answer: HttpResponse) -> str:
 
 _MAX_BYTES: Final = 4_000_000
 """Of a response: servers may send the documents back."""
-_HINT: Final = "check search.rerank.base_url and search.rerank.model, or set search.rerank.kind to off"
+_HINT: Final = "check rerank.base_url and rerank.model, or set rerank.kind to off"
 
 
 def parse_scores(body: bytes, count: int) -> dict[int, float]:
@@ -428,7 +428,7 @@ class EndpointReranker:
         """
         if not settings.base_url:
             raise RerankerError(
-                "search.rerank.kind is endpoint, and search.rerank.base_url isn't set",
+                "rerank.kind is endpoint, and rerank.base_url isn't set",
                 hint="for example base_url = http://localhost:8080/v1",
             )
         self._settings = settings
@@ -470,7 +470,7 @@ class EndpointReranker:
         if answer.status in {401, 403}:
             return RerankerError(
                 f"{self._client.origin} refuses the API key ({status_text})",
-                hint="set search.rerank.api_key",
+                hint="set rerank.api_key",
                 code="reranker_key",
             )
         return RerankerError(f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused")

@@ -221,7 +221,7 @@ MAX_TOKENS: Final = 512
 _BATCH: Final = 16
 _KNOWN_INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _RERANKER_HINT: Final = (
-    "search.rerank.folder has to hold tokenizer.json and model.onnx of a cross-encoder, which gives one number a pair"
+    "rerank.folder has to hold tokenizer.json and model.onnx of a cross-encoder, which gives one number a pair"
 )
 _RERANKER_LIBRARIES: Final = ("onnxruntime", "tokenizers")
 
@@ -236,7 +236,7 @@ class OnnxReranker:
             RerankerError: No folder is set.
         """
         if settings.folder is None:
-            raise RerankerError("search.rerank.kind is onnx, and search.rerank.folder isn't set", hint=_RERANKER_HINT)
+            raise RerankerError("rerank.kind is onnx, and rerank.folder isn't set", hint=_RERANKER_HINT)
         self._folder: Path = settings.folder
         self._threads = threads
         self._lock = threading.Lock()
@@ -325,4 +325,4 @@ class OnnxReranker:
 
 
 def _missing() -> RerankerError:
-    return extras.missing("embeddings", "search.rerank.kind = onnx", error=RerankerError, code="reranker_extra")
+    return extras.missing("embeddings", "rerank.kind = onnx", error=RerankerError, code="reranker_extra")
