@@ -4,6 +4,9 @@ import ast
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+pytestmark = pytest.mark.timeout(60)  # all sources are parsed, which takes long on a busy machine
 SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
 MAKERS: Final = frozenset(
     {"FileLock", "chmod", "makedirs", "mkdir", "mkdtemp", "mkstemp", "mknod", "touch", "write_bytes", "write_text"}
