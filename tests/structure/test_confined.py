@@ -6,20 +6,10 @@ from scripts import confined
 
 TESTS = Path(__file__).resolve().parents[1]
 WORDS = frozenset(
-    {
-        "attacks",
-        "guard",
-        "guest",
-        "hostile",
-        "injection",
-        "payloads",
-        "places",
-        "policy",
-        "pool",
-        "strict",
-        "swapped",
-        "taint",
-    }
+    (
+        *("attacks", "guard", "guest", "hostile", "injection", "payloads"),
+        *("places", "policy", "pool", "strict", "swapped", "taint"),
+    )
 )
 
 
