@@ -9,12 +9,12 @@ import type KnapperPlugin from "./main";
 const PHASES: Readonly<Record<string, string>> = { scan: "Scanning the vault", read: "Reading notes", embed: "Embedding passages" };
 const DONE_MS = 6_000;
 
-/** Begin a refresh, or join the one that runs; with `isFull` everything is read again. */
-export async function reindex(plugin: KnapperPlugin, isFull = false): Promise<void> {
+/** Begin a refresh, or join the one that runs. */
+export async function reindex(plugin: KnapperPlugin): Promise<void> {
   const { client } = plugin.host;
   const notice = new Notice("Knapper: looking through the vault…", 0);
   try {
-    const { job_id: id } = await client.post("/index", { body: isFull ? { full: true } : {} });
+    const { job_id: id } = await client.post("/index", { body: {} });
     for await (const { event, data } of follow(client, `/index/${encodeURIComponent(id)}/events`, { isLast: (one) => one.event === "indexed" })) {
       if (event === "progress") notice.setMessage(`Knapper: ${progressText(data)}`);
       else if (event === "indexed") notice.setMessage(`Knapper: ${outcomeText(data)}`);

@@ -45,6 +45,7 @@ interface ServerSetting {
   savable: boolean;
   restart: boolean;
   choices?: string[];
+  /** 0 where it isn't given. */
   least?: number;
   most?: number;
 }
@@ -163,7 +164,7 @@ export class KnapperSettingTab extends PluginSettingTab {
     if (state.kind === "other_vault" && state.missing) {
       rows.push({ name: "Use this server's vault all the same", desc: "What it knows and changes are its own notes, and not those of this vault.", action: () => this.owner.connection.trustVault() });
     }
-    const reindexing = { name: "Reindex", desc: "Saved notes are found without this. It reads the whole vault again and shows its progress.", action: () => void reindex(this.owner) };
+    const reindexing = { name: "Reindex", desc: "Saved notes are found without this. It looks through the whole vault for notes that changed, and shows its progress.", action: () => void reindex(this.owner) };
     const disconnect = { name: "Disconnect", desc: "The server forgets this device.", action: () => void this.owner.connection.unpair() };
     return [...rows, reindexing, disconnect];
   }
@@ -360,8 +361,8 @@ function typedOf(row: ServerSetting, value: unknown): unknown {
 
 /** Say what a setting does, within which range, what it is by itself, and where its value comes from. */
 function describe(row: ServerSetting): string {
-  const { least, most } = row;
-  const range = row.kind === "count" && least !== undefined && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
+  const { least = 0, most } = row;
+  const range = row.kind === "count" && most !== undefined ? ` ${least.toLocaleString()} to ${most.toLocaleString()}.` : "";
   const words = row.kind === "texts" && !isList(row) ? " Separated by commas." : "";
   const given = [row.default ?? ""].flat().map((one) => (typeof one === "number" ? one.toLocaleString() : (CHOICES[one] ?? one))).join(", ") || "none";
   return `${row.doc}${range}${words} Default: ${given}. From: ${row.source}.`;
@@ -371,8 +372,8 @@ function isSwitch(row: ServerSetting): boolean {
   return row.choices?.length === 2 && row.choices.includes("on") && row.choices.includes("off");
 }
 
-function rangeOf({ kind, least, most }: ServerSetting): [number, number] | undefined {
-  return kind === "count" && least !== undefined && most !== undefined && most - least <= 100 ? [least, most] : undefined;
+function rangeOf({ kind, least = 0, most }: ServerSetting): [number, number] | undefined {
+  return kind === "count" && most !== undefined && most - least <= 100 ? [least, most] : undefined;
 }
 
 /** How a setting of the server is shown; where that isn't connected, it can't be changed, and says why. */

@@ -138,6 +138,24 @@ def test_a_turn_is_stopped_and_switching_waits_for_its_end(
         expect(tab.locator(".k-answer")).to_have_count(0)
 
 
+def test_an_answer_goes_on_where_the_server_is_lost_while_it_is_written(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, Reply(parts=["One ", "two ", "three."], hang_s=6)) as (at, model):
+        assert tab.evaluate("plugin.connection.state.streams") is False
+        say(tab, "Count")
+        expect(tab.locator(".k-answer")).to_have_text("One")
+        at.wire.cut()
+        expect(tab.locator("#status")).to_have_text("Knapper: not reachable")
+        expect(tab.locator(".k-answer")).to_have_text("One")
+        at.wire.mend()
+        expect(tab.locator(".k-answer")).to_have_text("One two three.", timeout=60_000)
+        answered(tab)
+
+        assert len(model.asked) == 1
+        assert tab.locator(".k-problem").count() == 0
+
+
 def test_with_no_agent_on_nothing_can_be_sent_and_the_agents_are_kept(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,14 +239,19 @@ def test_what_is_selected_goes_with_the_message_and_notes_are_dropped_in(
 def test_tokens_and_cost_are_shown_by_a_setting_alone(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with chatting(tab, own_home, capsys, ["Fine."]) as (_, _):
+    with chatting(tab, own_home, capsys, ["Fine."]) as (at, _):
+        at.app.run("insert-answer")
+        expect(tab.locator(".notice").last).to_have_text("There is no answer in the chat")
         say(tab, "Hello")
         answered(tab)
+        tab.evaluate("app.workspace.active.editor.setSelection({line: 0, ch: 8}, {line: 0, ch: 8})")
+        at.app.run("insert-answer")
+        assert at.app.text() == GARDEN.replace("# Garden", "# GardenFine.")
         spent = tab.locator(".k-exchange-spent > span").first
         expect(spent).not_to_be_visible()
         tab.evaluate("plugin.settings.showTokens = true; plugin.settings = {...plugin.settings}; plugin.saveSettings()")
         expect(spent).to_be_visible()
-        expect(spent).to_contain_text("120 tokens")
+        expect(spent).to_contain_text("120 tokens · \u2013")
 
 
 def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_mode(

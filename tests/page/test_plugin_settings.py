@@ -16,8 +16,19 @@ DEFINED = """() => app.tab.getSettingDefinitions().flatMap(({heading, items}) =>
     items.map(({name, desc, control}) => ({
         heading, name, desc, ...control, value: control && app.tab.getControlValue(control.key),
     })))"""
-
-
+NOTES, SCOUT, WEB = "Notes that go with a message", "Scout", "Web"
+SLIDERS = {
+    f"{NOTES}: Link depth": ("slider", 0, 3, 2),
+    f"{NOTES}: Chat history length": ("slider", 0, 100, 10),
+    f"{NOTES}: Notes near in meaning": ("slider", 0, 20, 0),
+    f"{NOTES}: Similarity of those in %": ("slider", 0, 100, 50),
+    f"{SCOUT}: Exploration rounds": ("slider", 2, 10, 5),
+    f"{SCOUT}: Notes to select": ("slider", 3, 50, 20),
+    f"{SCOUT}: Keyword search results": ("slider", 3, 20, 10),
+    f"{WEB}: Search results": ("slider", 3, 15, 8),
+    f"{WEB}: Pages to read": ("slider", 1, 5, 3),
+}
+"""What the document gives as range and default."""
 KEY = "sk-nobody-is-told-1234567890"
 
 
@@ -37,6 +48,8 @@ def test_the_settings_of_the_server_have_their_range_default_and_source_and_are_
         assert "2 to 10. Default: 5. From: default." in rounds["desc"]
         assert (folder["type"], folder["value"]) == ("toggle", False)
         assert shown["Notes that go with a message: Link depth"]["value"] == 2
+        assert {name: tuple(shown[name][one] for one in ("type", "min", "max", "value")) for name in SLIDERS} == SLIDERS
+        assert not [name for name, row in shown.items() if "doesn't have this setting" in (row["desc"] or "")]
         may = ("Add lines", "Replace and delete lines", "Create notes", "Open notes for me")
         assert [shown[f"Edits: {one}"]["value"] for one in may] == [True] * 4
         assert shown["Scout: Explore vault"]["type"] == "toggle"

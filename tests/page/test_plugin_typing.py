@@ -121,6 +121,50 @@ def test_blocks_are_counted_found_stepped_through_and_decided_as_cards_are(
         expect(status).to_have_text("Nothing pending")
 
 
+def test_commands_for_a_note_and_for_all_do_as_they_are_called_and_say_where_nothing_waits(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        said = tab.locator(".notice").last
+        for command in ("next-pending", "accept-next", "reject-next", "accept-note", "reject-note", "draw-pending"):
+            tab.evaluate("document.querySelectorAll('.notice').forEach((one) => one.remove())")
+            at.app.run(command)
+            expect(said).to_have_text("No pending edits in current note")
+        at.app.run("reject-all")
+        expect(said).to_have_text("No pending edits found")
+
+        proposals = at.propose(*EDITS[:2])
+        wait_for_cards(at, 2)
+        tab.evaluate("app.workspace.active.editor.setSelection({line: 0, ch: 0}, {line: 0, ch: 0})")
+        at.app.run("previous-pending")
+        expect(tab.get_by_role("group", name="Proposed change by").last).to_be_focused()
+        at.app.run("reject-note")
+        wait_for_cards(at, 0)
+        expect(said).to_have_text("Rejected 2 pending edits")
+        proposals += at.propose(EDITS[2])
+        wait_for_cards(at, 1)
+        at.app.run("reject-all")
+        wait_for_cards(at, 0)
+        expect(said).to_have_text("Rejected 1 pending edit")
+        assert [at.status(name) for name in proposals] == ["rejected"] * 3
+        assert at.read() == GARDEN
+
+        _ = at.propose(EDITS[1])
+        wait_for_cards(at, 1)
+        at.app.run("draw-pending")
+        expect(said).to_have_text("Shown as blocks in the note")
+        tab.wait_for_function("text().includes('#ai_edit')")
+        tab.evaluate("window.open = (address) => void (window.asked = address)")
+        at.app.run("search-drawn")
+        assert tab.evaluate("asked") == "obsidian://search?query=%23ai_edit"
+        at.app.run("accept-all")
+        wait_for_text(at, GARDEN.replace("two cans", "one can"))
+        at.app.run("undo-run")
+        tab.get_by_label("Find").fill("garden")
+        tab.get_by_role("option").first.click()
+        expect(said).to_contain_text("undone")
+
+
 def block_of(name: str, before: str, after: str) -> str:
     """Write an edit block by hand."""
     return f'```ai-edit\n{{"id":"{name}","type":"replace","before":"{before}","after":"{after}"}}\n```\n#ai_edit\n'

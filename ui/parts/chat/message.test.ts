@@ -3,7 +3,7 @@ import { CITATIONS, findCitation, parserOf, type CitedLink } from "../markdown";
 import { Choice, whatHappens } from "./choice";
 import { droppedNotes, joinMessage, readFile, splitMessage, triggerAt, type Attachment } from "./message";
 import { byAge, type Session } from "./sessions";
-import { modelName, price, usageParts } from "./spending";
+import { modelName, price, spentText, usageParts } from "./spending";
 
 /** A small generator of numbers, the same each time. */
 function random(seed: number): (most: number) => number {
@@ -154,12 +154,14 @@ describe("cost", () => {
   const spent = (total: number, cost: number | null) => ({ requests: total ? 1 : 0, input_tokens: total, output_tokens: 0, total_tokens: total, cost_usd: cost });
   const limits = { turn_tokens: null, run_tokens: null, day_tokens: null, day_cents: null };
 
-  it("that isn't known is left out, and a price that isn't is a dash", () => {
+  it("that isn't known is left out of sums and a dash below an answer, as is a price that isn't", () => {
     const parts = usageParts({ success: true, today: spent(1_200, null), session: spent(1_200, null), limits, left: { tokens: 5_000, usd: 1.5 } } as never);
 
     expect(parts.map((part) => part.value)).toEqual(["1.2k tokens", "1.2k tokens", "5k tokens · $1.50"]);
     expect(usageParts({ success: true, today: spent(0, null), session: null, limits, left: { tokens: null, usd: null } } as never).map((part) => part.value)).toEqual(["0 tokens · $0", "no limit"]);
     expect(price(undefined)).toBe("price –");
+    expect(spentText(spent(1_200, null) as never)).toBe("1.2k tokens · –");
+    expect(spentText(spent(1_200, 0.12) as never)).toBe("1.2k tokens · $0.12");
   });
 
   it("names a model without its provider", () => {

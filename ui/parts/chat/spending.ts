@@ -57,9 +57,9 @@ export function price(row: ModelRow | undefined): string {
   return row?.is_local ? "on this computer" : "price –";
 }
 
-/** What a message took, in a few words; an unknown cost is left out. */
+/** What a message took, in a few words; an unknown cost is a dash, as the plugin's setting says. */
 export function spentText(spent: Spent): string {
-  return amount(spent.input_tokens + spent.output_tokens, spent.cost_usd);
+  return `${tokens(spent.input_tokens + spent.output_tokens)} tokens · ${cost(spent.cost_usd)}`;
 }
 
 /** Tokens, and what they cost where that is known. */
