@@ -4,6 +4,7 @@ import { type App, type Editor, type MarkdownView, Modal, Notice, Setting, Sugge
 import { failureOf, isAbort } from "../../ui/client/transport";
 import { CHAT_VIEW, ChatView } from "./chat";
 import { sentence } from "./connection";
+import { NOTHING_HERE } from "./decisions";
 import { editorViewOf, openNote } from "./editors";
 import { insertText } from "./host";
 import { reindex } from "./indexing";
@@ -17,7 +18,6 @@ import type { Hunk } from "./waiting";
 
 /** Below each block, as the server writes it. */
 const BLOCK_TAG = "#ai_edit";
-const NOTHING_HERE = "No pending edits in current note";
 
 /** Add all commands. */
 export function addCommands(plugin: KnapperPlugin, marks: Marks): void {

@@ -12,7 +12,7 @@ import { placeOf } from "./review";
 import { type Hunk, type Proposal, type ServerFile, type ServerHunk, toHunk, type Waiting } from "./waiting";
 
 const MISMATCH = "digest_mismatch";
-const NOTHING_HERE = "No pending edits in current note";
+export const NOTHING_HERE = "No pending edits in current note";
 
 /** Files and hunks of a proposal, by their paths and ids; all of it where neither is named. */
 export interface Parts {
