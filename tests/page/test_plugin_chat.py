@@ -270,6 +270,7 @@ def test_a_question_is_asked_again_exported_and_its_prompts_are_shown_in_debug_m
         expect(tab.locator(".knapper-prompts")).to_contain_text("First")
         expect(tab.locator(".knapper-prompts")).to_contain_text("Two.")
         at.picture("chat-prompts")
+        assert axe.findings(tab) == []
         tab.evaluate("document.querySelector('.modal').remove()")
 
         tab.get_by_role("button", name="Edit question").click()

@@ -164,6 +164,7 @@ def test_a_model_is_chosen_of_what_is_offered_and_a_key_is_kept_by_the_server_al
             expect(asked).to_contain_text("Type or paste the key first.")
             asked.get_by_label("Key").fill(KEY)
             at.picture("settings-key")
+            assert axe.findings(tab) == []
             asked.get_by_role("button", name="Save key").click()
             expect(asked).to_have_count(0)
             # The machine of the tests has no keyring.
