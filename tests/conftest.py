@@ -149,24 +149,26 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_home(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Generator[Path]:
-    """Give the test an empty home, outside its tmp_path, and none of the caller's settings."""
+def own_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """Give the test an empty home, outside its tmp_path, and none of the caller's settings.
+
+    By patches of its own: those of the test, which may stand in the way of removing folders, are undone before it.
+    """
     if _is_on_disk(request.node):
         home = Path(tempfile.mkdtemp(prefix="home-", dir=request.getfixturevalue("disk")))
     else:
         home = tmp_path_factory.mktemp("home")
     failed_before = request.session.testsfailed
-    for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(home))
-    for name in OTHERS_SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-    for name in [name for name in os.environ if name.startswith("KNAP_")]:  # noqa: TID251 - takes them away
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("KNAP_STATE_DIR", str(home / "state"))
-    monkeypatch.setenv("KNAP_CONFIG", str(home / "config.toml"))
-    yield home
+    with pytest.MonkeyPatch.context() as patches:
+        for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
+            patches.setenv(name, str(home))
+        for name in OTHERS_SETTINGS:
+            patches.delenv(name, raising=False)
+        for name in [name for name in os.environ if name.startswith("KNAP_")]:  # noqa: TID251 - takes them away
+            patches.delenv(name)
+        patches.setenv("KNAP_STATE_DIR", str(home / "state"))
+        patches.setenv("KNAP_CONFIG", str(home / "config.toml"))
+        yield home
     is_kept = request.config.getini("tmp_path_retention_policy") == "all"  # as pytest does with tmp_path
     if not is_kept and request.session.testsfailed == failed_before:
         shutil.rmtree(home, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Give tests a real browser."""
 
+import asyncio
 import contextlib
 import shutil
 from collections.abc import Generator
@@ -27,16 +28,22 @@ class _Opened:
             self.browser = stack.enter_context(launch(playwright.chromium))
             self._stack = stack.pop_all()
 
+    def is_usable(self) -> bool:
+        """Return whether it still answers; a test that ran out of time can end Playwright's event loop with it."""
+        loop: asyncio.AbstractEventLoop | None = getattr(self.browser, "_loop", None)
+        return self.browser.is_connected() and not (loop and loop.is_closed())
+
     def close(self) -> None:
-        self._stack.close()
+        with contextlib.suppress(Error, RuntimeError):  # what is broken can't be closed in order
+            self._stack.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def browser(request: pytest.FixtureRequest) -> Browser:
     """Give the browser of all tests of this folder, which stand one after the other; start it where none is open."""
     expect.set_options(timeout=WAIT_MS)
     stash = request.config.stash
-    if _OPENED in stash and not stash[_OPENED].browser.is_connected():
+    if _OPENED in stash and not stash[_OPENED].is_usable():
         _close(request.config)
     if _OPENED not in stash:
         stash[_OPENED] = _Opened()
