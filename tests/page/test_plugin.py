@@ -163,6 +163,7 @@ def test_by_keys_one_goes_from_card_to_card_accepts_rejects_and_edits(
         tab.keyboard.press("r")
         expect(cards).to_have_count(1)
         at.app.run("next-pending")
+        expect(cards.first).to_be_focused()
         tab.keyboard.press("e")
         tab.get_by_label("Proposed text").fill("Every evening, with rain.\nTomatoes get three.\n")
         tab.keyboard.press("Control+Enter")

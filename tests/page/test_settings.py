@@ -402,7 +402,7 @@ def test_the_index_is_brought_up_to_date_with_its_progress(tmp_path: Path, tab: 
         tab.get_by_role("button", name="Update now").click()
         # One, or all three where the server hadn't read the others yet.
         expect(tab.get_by_text(re.compile("Up to date · (1 note|3 notes) read"))).to_be_visible()
-        expect(tab.get_by_role("region", name="Index")).to_contain_text("Search by meaning is off")
+        expect(tab.get_by_role("region", name="Index", exact=True)).to_contain_text("Search by meaning is off")
         tab.get_by_role("button", name="Rebuild").click()
         tab.get_by_role("dialog").get_by_role("button", name="Rebuild").click()
 
@@ -457,7 +457,7 @@ def test_settings_are_changed_by_keys_alone(tmp_path: Path, tab: Page) -> None:
         expect(tab.get_by_role("option", name="Settings: Limits and usage")).to_be_visible()
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("heading", name="Today")).to_be_visible()
-        tab.get_by_label("Per answer").focus()
+        tab.get_by_label("Per answer", exact=True).focus()
         tab.keyboard.press("Control+a")
         tab.keyboard.type("1000")
         tab.keyboard.press("Tab")
