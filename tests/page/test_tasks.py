@@ -75,7 +75,7 @@ def test_it_tells_what_went_in_and_what_each_agent_took(tmp_path: Path, tab: Pag
         went_in = task.locator("[data-finding=context]")
         expect(went_in.locator("summary").first).to_have_text(re.compile(r"^1 note in context · \d+ tokens$"))
         costs = task.locator(".k-spent")
-        expect(costs.locator("summary")).to_have_text(re.compile(r"^scripted · [\d.k]+ tokens · –$"))
+        expect(costs.locator("summary")).to_have_text(re.compile(r"^scripted · [\d.k]+ tokens · \u2013$"))
         costs.locator("summary").click()
 
         expect(costs.get_by_role("row")).to_have_count(3)
