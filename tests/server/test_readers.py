@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -222,6 +223,35 @@ def test_a_reader_answers_from_no_older_state_than_the_server_knows(
 
     assert (outcome == reader_process.ANSWERED) is is_answered
     assert other == reader_process.DECLINED
+
+
+def test_a_mistake_of_a_reader_is_told_apart_and_without_the_text_of_a_note() -> None:
+    def answer() -> bytes:
+        raise ValueError("tomatoes are secret")
+
+    assert reader_process.attempt(answer) == (reader_process.FAILED, b"ValueError")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level"), [(reader_process.DECLINED, logging.DEBUG), (reader_process.FAILED, logging.WARNING)]
+)
+def test_the_server_warns_of_a_readers_mistake_and_answers_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, outcome: int, level: int
+) -> None:
+    async def ask(*_: object) -> tuple[int, bytes]:
+        return outcome, b"why"
+
+    async def work(found: ReaderPool) -> None:
+        assert await search(found, "tomatoes") is None
+
+    with caplog.at_level(logging.DEBUG, logger=readers.LOG.name), world(tmp_path) as opened:
+        monkeypatch.setattr(readers._ReaderProcess, "ask", ask)  # pyright: ignore[reportPrivateUsage]
+        with_pool(opened.hub, work)
+
+    told = [
+        record.levelno for record in caplog.records if record.message == "a reader left a search to the server: why"
+    ]
+    assert told == [level]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process is killed otherwise there")

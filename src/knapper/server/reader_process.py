@@ -41,6 +41,9 @@ MARKS_HEAD: Final = struct.Struct("<I")
 READY: Final = 0
 ANSWERED: Final = 1
 DECLINED: Final = 2
+"""The server has to answer, with the code of the error as the reason."""
+FAILED: Final = 3
+"""A mistake of ours, with the error's type as the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +157,15 @@ def serve_requests(reader: SearchReader, source: BinaryIO, target: BinaryIO) -> 
 
 
 def attempt(answer: Callable[[], bytes]) -> tuple[int, bytes]:
-    """Return an answer, or why there is none: then the server answers by itself, and meets the same error."""
+    """Return the outcome with the answer, or with why there is none: then the server answers by itself."""
     try:
         return ANSWERED, answer()
     except KnapError as error:
         return DECLINED, error.code.encode()
-    except Exception as error:  # noqa: BLE001 - told to the server, which logs it; its message may hold a note's text
-        return DECLINED, type(error).__name__.encode()
+    except _DeclinedError as error:
+        return DECLINED, str(error).encode()
+    except Exception as error:  # noqa: BLE001 - the server warns of it; without its message, which may hold a note's text
+        return FAILED, type(error).__name__.encode()
 
 
 def _send(target: BinaryIO, number: int, outcome: int, content: bytes) -> None:

@@ -25,6 +25,7 @@ from knapper.index import database
 from knapper.server import workers
 from knapper.server.reader_process import (
     ANSWERED,
+    FAILED,
     MARKS_HEAD,
     REPLY_HEAD,
     REQUEST_HEAD,
@@ -328,10 +329,11 @@ class ReaderPool:
         except (ReaderGoneError, TimeoutError) as error:
             self._drop(reader, error, vault)
             return None
-        if outcome != ANSWERED:
-            LOG.debug("a reader left a search to the server: %s", reply.decode())
-            return None
-        return reply
+        if outcome == ANSWERED:
+            return reply
+        level = logging.WARNING if outcome == FAILED else logging.DEBUG
+        LOG.log(level, "a reader left a search to the server: %s", reply.decode())
+        return None
 
     def _mark(self, client: str, vault: str, sources: list[str]) -> None:
         """Record that a client was shown foreign text, before it is."""
