@@ -5,6 +5,7 @@ import asyncio
 import random
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +86,7 @@ def run(places: Places, options: argparse.Namespace) -> Report:
                 most=options.races if name == "races" else _MANY,
                 notes=_FEW_NOTES if options.short else _NOTES,
             )
-            outcome = PARTS[name].play(trial)
+            outcome = _play(PARTS[name], trial)
         outcomes.append(outcome)
         rows.append(Row(what=f"{name}: {outcome.unit}", values=[outcome.done]))
     rows += [
@@ -100,6 +101,15 @@ def run(places: Places, options: argparse.Namespace) -> Report:
     ]
     remarks += [f"Left out: {name}." for name in PARTS if name not in names]
     return Report(title="Chaos", about=_ABOUT, rows=rows, remarks=remarks)
+
+
+def _play(part: "Part", trial: Trial) -> Outcome:
+    """Play one part; an error that it doesn't expect ends it, counts as untold, and leaves the others to be played."""
+    try:
+        return part.play(trial)
+    except Exception as error:  # noqa: BLE001: whatever it is, it is what is looked for
+        frame.say(traceback.format_exc())
+        return Outcome(done=0, unit="ended by an error", untold=[f"{type(error).__name__}: {error}"])
 
 
 _ABOUT = (

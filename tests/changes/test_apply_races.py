@@ -106,6 +106,25 @@ def test_a_save_is_kept_however_long_the_notes_name_is(tmp_path: Path) -> None:
     assert str(copy) in here.notices[0]
 
 
+def test_a_note_that_an_editor_has_renamed_for_its_backup_is_a_conflict(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    backup = root / "note.md~"
+
+    def rename_first(when: str, operation: str, path: Path) -> None:
+        del path
+        if (when, operation) == ("before", "stage"):
+            (root / NOTE).rename(backup)
+
+    state = opened(root, HookedDisk(hook=rename_first))
+
+    with pytest.raises(ConflictError, match=r"'note\.md' was saved by another program meanwhile; nothing was changed"):
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    assert backup.read_bytes() == TEXT
+    assert [path.name for path in root.iterdir()] == [backup.name]
+
+
 def test_a_save_before_one_exchange_takes_the_whole_change_back(tmp_path: Path) -> None:
     root = tmp_path / "vault"
     one, two = write(root, NOTE, b"1"), write(root, OTHER, b"2")

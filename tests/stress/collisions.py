@@ -19,7 +19,7 @@ from knapper.changes.disk import apply, files
 from knapper.changes.disk.files import Files
 from knapper.changes.disk.plan import ChangeMeta, Write
 from knapper.changes.disk.transaction import State
-from knapper.errors import ConflictError
+from knapper.errors import ConflictError, KnapError
 from knapper.vault.paths import NotePath
 from tests.stress import savers
 
@@ -201,6 +201,10 @@ class Race:
             self.report.seen_long += between_s > LONG_S
             notices = error.details.get("notices", "") if isinstance(error, ConflictError) else ""
             return Outcome(is_applied=False, begun=begun, exposed_s=exposed_s, notices=str(notices))
+        except KnapError as error:
+            # Told, but as something else than what it is: nothing is wrong with the disk.
+            self.report.untold.append(f"round {self.report.rounds}: refused as {error.code}: {error}")
+            return Outcome(is_applied=False, begun=begun, exposed_s=0.0, notices="")
         self.report.applied += 1
         self.until_exchange_s += 0.1 * (self.disk.times[0] - begun - self.until_exchange_s)
         return Outcome(is_applied=True, begun=begun, exposed_s=0.0, notices=str(applied.notices))

@@ -567,7 +567,12 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
 
 
 def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
-    """Write the temp files, not yet synced, and return their steps."""
+    """Write the temp files, not yet synced, and return their steps.
+
+    Raises:
+        ConflictError: A file that was to be replaced is gone, as it is for a moment while an editor saves by renaming.
+        StorageError: The disk refused.
+    """
     staged: list[Step] = []
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
@@ -578,6 +583,8 @@ def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
         try:
             context.files.stage(context.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
+            if like is not None and isinstance(error, FileNotFoundError):
+                raise changed_error(step, None) from error
             raise files.storage_error(error, step.path) from error
         staged.append(step)
     return staged
