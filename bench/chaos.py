@@ -107,7 +107,7 @@ def _play(part: "Part", trial: Trial) -> Outcome:
     """Play one part; an error that it doesn't expect ends it, counts as untold, and leaves the others to be played."""
     try:
         return part.play(trial)
-    except Exception as error:  # noqa: BLE001: whatever it is, it is what is looked for
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
         frame.say(traceback.format_exc())
         return Outcome(done=0, unit="ended by an error", untold=[f"{type(error).__name__}: {error}"])
 
