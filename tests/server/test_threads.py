@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from knapper.app import tables
 from knapper.config import files
 from knapper.errors import StorageError
+from knapper.index import database
 from knapper.server import workers
 from knapper.server.workers import WorkerThreads
 from knapper.tools.context import Context
@@ -238,3 +240,57 @@ def test_where_there_are_no_arenas_nothing_is_set(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "platform", "darwin")
 
     assert not workers.share_arenas()
+
+
+def test_a_server_that_has_worked_returns_freed_memory_and_one_that_idles_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    returned: list[float] = []
+    monkeypatch.setattr(database, "return_free_memory", lambda: returned.append(time.process_time()))
+
+    async def serve() -> tuple[int, int]:
+        async with workers.return_memory(every_s=0.02, work_s=0.2):
+            spin(0.3)
+            await asyncio.sleep(0.3)
+            after_work = len(returned)
+            await asyncio.sleep(0.3)
+            return after_work, len(returned)
+
+    assert asyncio.run(serve()) == (1, 1)
+
+
+def spin(seconds: float) -> None:
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+_FRAGMENT = """
+import ctypes
+from knapper.index import database
+from knapper.server import workers
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+workers.share_arenas()
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+blocks = [library.malloc(60_000) for _ in range(1_000)]
+for block in blocks:
+    ctypes.memset(block, 1, 60_000)
+kept = blocks.pop()
+for block in blocks:
+    library.free(ctypes.c_void_p(block))
+before = resident()
+database.return_free_memory()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators return memory by themselves")
+def test_what_lies_free_below_a_block_in_use_is_returned() -> None:
+    done = subprocess.run([sys.executable, "-c", _FRAGMENT], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) > 50_000_000

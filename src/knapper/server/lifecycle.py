@@ -355,6 +355,7 @@ def serve_vaults(
     mounts = [
         *list_mounts(hub, sessions, work, watch=watch),
         Mount(lifespan=readers.run),
+        Mount(lifespan=workers.return_memory),
         *([terminal.mount_terminal(hub, work, own_url)] if server.answers_commands else []),
     ]
     application = app.create_app(hub, server, security.load_client_tokens(settings), work, mounts)

@@ -197,6 +197,37 @@ def share_arenas() -> bool:
     return set_option is not None and bool(set_option(_M_ARENA_MAX, _ARENAS))
 
 
+_RETURN_EVERY_S: Final = 60.0
+_WORTH_RETURNING_S: Final = 1.0
+"""Processor time since the last return; a server that idles is left alone."""
+
+
+@asynccontextmanager
+async def return_memory(
+    *, every_s: float = _RETURN_EVERY_S, work_s: float = _WORTH_RETURNING_S
+) -> AsyncGenerator[None]:
+    """Return freed memory to the system at intervals within the block, where something was done meanwhile.
+
+    The allocator keeps what lies below the last block in use, which after an hour of requests is as much as is used.
+    """
+    from knapper.index import database  # noqa: PLC0415 - whoever imports this needn't wait for it
+
+    async def keep() -> None:
+        returned_at = 0.0
+        while True:
+            await asyncio.sleep(every_s)
+            if time.process_time() - returned_at >= work_s:
+                await asyncio.to_thread(database.return_free_memory)
+                returned_at = time.process_time()
+
+    task = asyncio.create_task(keep(), name="return of memory")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 def count_processors() -> int:
     """Return the number of processors that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)

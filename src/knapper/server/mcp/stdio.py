@@ -270,5 +270,5 @@ async def _work_in_background(hub: Hub, progress: _ClientProgress, *, watch: boo
     _ = await asyncio.to_thread(lambda: hub.table)  # what the tools need is imported here
     if not watch:
         return
-    async with workers.run_watchers(workers.engine_openers(hub)):
+    async with workers.return_memory(), workers.run_watchers(workers.engine_openers(hub)):
         await asyncio.Event().wait()
