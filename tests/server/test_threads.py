@@ -294,3 +294,35 @@ def test_what_lies_free_below_a_block_in_use_is_returned() -> None:
     done = subprocess.run([sys.executable, "-c", _FRAGMENT], capture_output=True, text=True, check=True)
 
     assert int(done.stdout) > 50_000_000
+
+
+_LARGE = """
+import ctypes, sys
+from knapper.server import workers
+
+if sys.argv[1] == "shared":
+    workers.share_arenas()
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+
+def is_mapped(size):
+    info.restype = Info
+    before = info().hblkhd
+    blocks.append(library.malloc(size))
+    return info().hblkhd > before
+
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks a b c".split()]
+
+info, blocks = library.mallinfo2, []
+library.free(ctypes.c_void_p(library.malloc(30_000_000)))
+print(is_mapped(1_000_000), is_mapped(6_000_000))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have no such limit")
+@pytest.mark.parametrize(("kind", "mapped"), [("own", "False False"), ("shared", "False True")])
+def test_large_blocks_are_mapped_also_after_larger_ones_were_freed(kind: str, mapped: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _LARGE, kind], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == mapped

@@ -179,22 +179,33 @@ class _ThreadPool:
         job.end(done)
 
 
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """From glibc's ``malloc.h``."""
 _ARENAS: Final = 2
+_LARGE_BLOCK: Final = 4 << 20
+"""Bytes from which on a block is a mapping of its own, which goes back to the system at once when it is freed. By
+itself glibc raises that to 32 MB once such a block was freed, and puts what comes next between small ones that stay."""
 
 
 def share_arenas() -> bool:
-    """Let all threads to come share two of glibc's arenas; return whether the system's allocator has arenas.
+    """Let all threads to come share two of glibc's arenas, and keep large blocks out of them.
 
     Each thread would have its own, up to eight for each processor. What is freed in one serves no other thread, so a
     server whose calls go to many threads would hold for a long time what the largest calls of each thread needed.
+
+    Returns:
+        Whether the system's allocator has arenas.
     """
     if sys.platform != "linux":
         return False
     # musl and other allocators lack it.
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    return set_option is not None and bool(set_option(_M_ARENA_MAX, _ARENAS))
+    if set_option is None:
+        return False
+    _ = set_option(_M_MMAP_THRESHOLD, _LARGE_BLOCK), set_option(_M_TRIM_THRESHOLD, 2 * _LARGE_BLOCK)
+    return bool(set_option(_M_ARENA_MAX, _ARENAS))
 
 
 _RETURN_EVERY_S: Final = 60.0

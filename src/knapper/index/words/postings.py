@@ -32,8 +32,8 @@ _KIND: Final = "postings 2"
 K1: Final = 1.2
 B: Final = 0.75
 """FTS5's constants of BM25."""
-_BATCH_OCCURRENCES: Final = 300_000
-"""Occurrences that are read from SQLite at once, about 20 MB of memory."""
+_BATCH_OCCURRENCES: Final = 100_000
+"""Occurrences that are read from SQLite at once, about 7 MB of memory."""
 MIN_ROWS: Final = 10_000
 """Chunks from which on a file is derived; below, SQLite's own ``bm25()`` takes a few milliseconds."""
 _MIN_CHANGED_ROWS: Final = 2_000
