@@ -14,7 +14,7 @@ from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline.records import ScoutResult, WebResult
 from knapper.agents.pipeline.scopes import EditableScope, EditRules
 from knapper.changes.drafts import AtPosition
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.text import positions
 from knapper.changes.text.positions import BeforeLine, LineSpan, Position
 from knapper.changes.writer import Submission, SubmitOptions
