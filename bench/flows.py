@@ -63,8 +63,8 @@ Calls = Sequence[tuple[str, Mapping[str, object]]]
 class Flow:
     """What one request came to."""
 
-    modules: Sequence[str]
-    """In the order in which they were first entered."""
+    modules: Mapping[str, Sequence[str]]
+    """In the order in which they were first entered, each with the functions that ran in it."""
     crossings: int
     """Calls from one module straight into another one."""
 
@@ -76,7 +76,8 @@ class Tracer:
     file: Path
     """Where the flow is kept: servers end their process by themselves."""
     on: bool = False
-    modules: dict[str, None] = field(default_factory=dict[str, None])
+    modules: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    """The functions that ran, by module."""
     crossings: int = 0
     _names: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -85,7 +86,7 @@ class Tracer:
         if not self.on or event != "call" or entered.f_code.co_name == "<module>":
             return
         if module := self._module(entered):
-            self.modules.setdefault(module)
+            self.modules.setdefault(module, {}).setdefault(entered.f_code.co_qualname)
             caller = self._module(entered.f_back) if entered.f_back else ""
             self.crossings += caller not in {"", module}
 
@@ -106,21 +107,25 @@ class Tracer:
 
     def save(self) -> None:
         """Keep what was traced last."""
-        self.file.write_text(json.dumps([list(self.modules), self.crossings]), encoding="utf-8")
+        self.file.write_text(
+            json.dumps([{module: list(names) for module, names in self.modules.items()}, self.crossings]),
+            encoding="utf-8",
+        )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list each flow's modules, in order of first entry")
+    parser.add_argument("--modules", action="store_true", help="the same, each with the functions that ran in it")
     parser.add_argument("--only", choices=tuple(_FLOWS), help="one flow alone")
 
 
 def run(places: Places, options: argparse.Namespace) -> Report:
-    flows = {name: _measured(places, name) for name in _FLOWS if options.only in {None, name}}
+    flows = {name: measure(places, name) for name in _FLOWS if options.only in {None, name}}
     rows = [
         row
         for name, flow in flows.items()
         for row in (
-            Row(what=f"{name}: modules", values=[len(flow.modules)], goal=Goal(limit=_MODULES[name] + 1)),
+            Row(what=f"{name}: modules", values=[len(flow.modules)], goal=Goal(limit=GOALS[name] + 1)),
             Row(what=f"{name}: calls into another module", values=[flow.crossings]),
         )
     ]
@@ -130,7 +135,13 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         "counts where a function of one module calls straight into another one."
     )
     lists = [f"{name}: {', '.join(flow.modules)}" for name, flow in flows.items() if options.list]
-    return Report(title="Flows", about=about, rows=rows, remarks=lists)
+    functions = [
+        f"{name}: {module}: {', '.join(names)}"
+        for name, flow in flows.items()
+        if options.modules
+        for module, names in flow.modules.items()
+    ]
+    return Report(title="Flows", about=about, rows=rows, remarks=[*lists, *functions])
 
 
 def search(folder: Path, tracer: Tracer) -> None:
@@ -237,7 +248,7 @@ _FLOWS: Mapping[str, Callable[[Path, Tracer], None]] = {
     "chat turn": chat,
     "run of one part": run_part,
 }
-_MODULES = {
+GOALS = {
     "search": 58,
     "MCP edit": 56,
     "HTTP accept": 48,
@@ -267,7 +278,8 @@ def trace(name: str, folder: Path) -> None:
     _FLOWS[name](folder, Tracer(folder / _FLOW))
 
 
-def _measured(places: Places, name: str) -> Flow:
+def measure(places: Places, name: str) -> Flow:
+    """Trace one flow, in a process of its own."""
     frame.say(name)
     with TemporaryDirectory(dir=places.cache, ignore_cleanup_errors=True) as base:
         folder = Path(base)

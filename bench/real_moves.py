@@ -110,7 +110,7 @@ class Meanings:
     def tell(self) -> dict[NotePath, list[NotePath | None]]:
         by_key: dict[str, list[NotePath]] = {}
         for path in sorted(self._links):
-            by_key.setdefault(links.lookup_key(paths.base_name(path)), []).append(path)
+            by_key.setdefault(paths.lookup_key(paths.base_name(path)), []).append(path)
         memory: dict[tuple[str, str], NotePath | None] = {}
 
         def lead(link: Link, source: NotePath) -> NotePath | None:

@@ -12,7 +12,7 @@ from bench.places import Places
 from knapper.config import files
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
-from knapper.tools import links, notes, passages, reading, search
+from knapper.tools import links, notes, reading, search
 from knapper.tools.context import Context
 from knapper.vault.access import Policy
 
@@ -28,9 +28,9 @@ _SORTS = ("status", "rating", "aliases", "-status", "-rating", "-aliases")
 Call = Callable[[Context, str], object]
 _CALLS: dict[str, Call] = {
     "search_vault": lambda context, note: search.search_vault(context, _words(note)),
-    "search_keyword": lambda context, note: passages.search_keyword(context, _words(note)),
-    "search_semantic": lambda context, note: passages.search_semantic(context, _words(note)),
-    "search_task_relevant": lambda context, note: passages.search_task_relevant(context, _words(note), note),
+    "search_keyword": lambda context, note: search.search_keyword(context, _words(note)),
+    "search_semantic": lambda context, note: search.search_semantic(context, _words(note)),
+    "search_task_relevant": lambda context, note: search.search_task_relevant(context, _words(note), note),
     "find_notes, all": lambda context, _: notes.find_notes(context),
     "find_notes, by tests": lambda context, _: notes.find_notes(
         context, folder="en", properties=["status=open"], exclude_tags=["none"], sort="-modified"

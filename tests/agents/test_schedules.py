@@ -22,7 +22,7 @@ from knapper.app.chats import VaultChats
 from knapper.app.open_clients import ModelOpeners, OpenClients
 from knapper.app.schedules import ScheduleRunner
 from knapper.changes.disk.undo import OfRun
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.cli import main
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError

@@ -12,7 +12,7 @@ from knapper.changes.links import moving
 from knapper.changes.links.rewriting import PARSERS
 from knapper.changes.links.targets import LinkHistory
 from knapper.index.engine import Engine
-from knapper.vault import links, walk
+from knapper.vault import links, paths, walk
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -63,7 +63,7 @@ class World:
         files = self.files()
         by_key: dict[str, list[NotePath]] = {}
         for path in sorted(files):
-            by_key.setdefault(links.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
+            by_key.setdefault(paths.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
         found: dict[str, list[tuple[str, str | None]]] = {}
         for path, raw in files.items():
             kind = walk.kind_of(path)

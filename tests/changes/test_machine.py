@@ -65,7 +65,7 @@ def led(tree: Tree) -> dict[str, list[tuple[str, str | None]]]:
     """Tell where each link of each note leads."""
     known: dict[str, list[NotePath]] = {}
     for path in sorted(tree):
-        known.setdefault(links.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
+        known.setdefault(paths.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
 
     def end(target: str, source: str) -> str | None:
         return links.resolve(target, NotePath(source), lambda key: known.get(key, [])).path

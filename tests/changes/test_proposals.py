@@ -13,8 +13,7 @@ from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.proposals import store as proposals_store
 from knapper.changes.proposals.model import Proposal
 from knapper.changes.proposals.parts import ProposalTerms
-from knapper.changes.proposals.store import Proposals
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter, Proposals
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes import generated, waiting

@@ -170,7 +170,7 @@ def check(world: World, wanted: list[tuple[str, str]]) -> None:
 
 def is_literal(source: str, target: str, path: str) -> bool:
     """Tell whether every reader of Markdown would follow a link to that file."""
-    return links.fold_target(links.join_relative(paths.parent_folder(source), target)) == links.fold_target(path)
+    return paths.fold_target(links.join_relative(paths.parent_folder(source), target)) == paths.fold_target(path)
 
 
 def masked(raw: bytes) -> bytes:

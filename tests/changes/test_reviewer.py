@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.drafts import EditText
+from knapper.changes.proposals.note_blocks import NoteBlockStore
+from knapper.changes.proposals.taint import Taints
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, RefusedError
@@ -123,3 +125,36 @@ def test_the_yes_of_a_person_who_was_asked_is_good_for_the_clients_own_proposal_
             Reviewer(writer=other, is_confirmed=True).accept(name, digest)
 
         assert world.writer.proposals.show(name).status == "open"
+
+
+def test_accepting_what_no_note_shows_reads_no_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("no note has a block")
+
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        digest = world.reviewer.refit(name).digest
+        for method in ("get", "sync_texts"):
+            monkeypatch.setattr(NoteBlockStore, method, refuse)
+        _ = world.reviewer.accept(name, digest)
+
+        assert world.text("B.md") == NOTES["B.md"].replace("alpha", "ALPHA")
+
+
+def test_a_person_accepts_without_a_look_at_who_read_foreign_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def ask(*whom: object) -> bool:
+        asked.extend(whom)
+        return False
+
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        digest = world.reviewer.refit(name).digest
+        monkeypatch.setattr(Taints, "is_tainted", ask)
+        _ = world.reviewer.accept(name, digest)
+
+        assert world.writer.grants.is_person
+        assert asked == []

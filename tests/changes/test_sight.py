@@ -8,7 +8,7 @@ import pytest
 
 from knapper.changes.disk import undo
 from knapper.changes.drafts import Move
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Submission, SubmitOptions, Writer
 from knapper.errors import KnapError, NotFound, RefusedError

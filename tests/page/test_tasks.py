@@ -13,7 +13,7 @@ from knapper.agents.pipeline import pipeline
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PausedState
 from knapper.agents.pipeline.store import PausedRun
-from knapper.app import chats, pipelines
+from knapper.app import clients, pipelines
 from knapper.app.clients import AGENT_CLIENT
 from knapper.config import Settings
 from knapper.jsontypes import JSONValue
@@ -339,7 +339,7 @@ def _paused(site: Site) -> None:
             PausedRun(
                 id=request.run_id,
                 client=AGENT_CLIENT,
-                at=chats.local_now(),
+                at=clients.local_now(),
                 question=question,
                 request=request.as_dict(),
                 state=pipeline.dump_state(PausedState()),

@@ -12,7 +12,7 @@ import pytest
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
-from knapper.tools import daily, journal, passages, search
+from knapper.tools import daily, journal, search
 from knapper.tools.context import Context
 from knapper.vault import access
 from tests.tools import opened
@@ -209,7 +209,7 @@ def test_search_finds_the_log_only_where_it_is_asked_for(tmp_path: Path) -> None
 
         others: list[Any] = [
             search_of(context, "zebra", limit=20)["results"]
-            for search_of in (passages.search_keyword, passages.search_semantic, passages.search_task_relevant)
+            for search_of in (search.search_keyword, search.search_semantic, search.search_task_relevant)
         ]
 
     assert ["I saw" in hit["content"] for hit in plain] == [True]

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 
 from knapper.errors import BadInput, NotFound
-from knapper.tools import passages
+from knapper.tools import search
 from knapper.tools.context import Context
 from knapper.vault.access import Policy
 from tests.index import worlds
@@ -37,7 +37,7 @@ def context(tmp_path: Path) -> Context:
 
 def test_a_title_comes_before_a_heading_and_a_heading_before_text(context: Context) -> None:
     with context:
-        answer: Mapping[str, Any] = passages.search_keyword(context, "budget")
+        answer: Mapping[str, Any] = search.search_keyword(context, "budget")
 
     found = [(row["path"], row["match"]) for row in answer["results"]]
     assert sorted(found[:2]) == [("Budget.md", "title"), ("Other.md", "title")]
@@ -45,7 +45,7 @@ def test_a_title_comes_before_a_heading_and_a_heading_before_text(context: Conte
 
 
 def test_where_words_stand_is_told_without_stop_words(context: Context) -> None:
-    answer: Mapping[str, Any] = passages.search_keyword(context, "what is the budget")
+    answer: Mapping[str, Any] = search.search_keyword(context, "what is the budget")
 
     assert next((row["path"], row["match"]) for row in answer["results"]) == ("Budget.md", "title")
 
@@ -53,9 +53,9 @@ def test_where_words_stand_is_told_without_stop_words(context: Context) -> None:
 def test_by_meaning_what_is_only_nearest_is_no_result(context: Context) -> None:
     words = " ".join(f"word{number}" for number in range(150))
     (context.view.root / "Long.md").write_text(f"trellis {words}\n", encoding="utf-8")
-    answer: Mapping[str, Any] = passages.search_semantic(context, "trellis zeppelin quartz")
-    for_task: Mapping[str, Any] = passages.search_task_relevant(context, "word7 xylophone")
-    near: Mapping[str, Any] = passages.search_semantic(context, "roses tomatoes")
+    answer: Mapping[str, Any] = search.search_semantic(context, "trellis zeppelin quartz")
+    for_task: Mapping[str, Any] = search.search_task_relevant(context, "word7 xylophone")
+    near: Mapping[str, Any] = search.search_semantic(context, "roses tomatoes")
 
     assert (answer["results"], [row["path"] for row in answer["nearest"]]) == ([], ["Long.md"])
     assert [row["path"] for row in for_task["results"]] == ["Long.md"]
@@ -65,14 +65,14 @@ def test_by_meaning_what_is_only_nearest_is_no_result(context: Context) -> None:
 
 def test_no_match_is_a_success_with_a_message(context: Context) -> None:
     with context:
-        answer = passages.search_keyword(context, "zzzz")
+        answer = search.search_keyword(context, "zzzz")
 
     assert (answer["success"], answer["results"], answer["message"]) == (True, [], "No matching notes found")
 
 
 def test_notes_are_found_by_meaning_with_their_scores(context: Context) -> None:
     with context:
-        answer: Mapping[str, Any] = passages.search_semantic(context, "roses tomatoes", 2)
+        answer: Mapping[str, Any] = search.search_semantic(context, "roses tomatoes", 2)
 
     assert [row["path"] for row in answer["results"]] == ["Garden.md", "Watering.md"]
     assert 1 >= answer["results"][0]["score"] > answer["results"][1]["score"] >= 0
@@ -80,8 +80,8 @@ def test_notes_are_found_by_meaning_with_their_scores(context: Context) -> None:
 
 def test_a_task_finds_what_it_names_and_what_belongs_to_the_open_note(context: Context) -> None:
     with context:
-        alone: Mapping[str, Any] = passages.search_task_relevant(context, 'Look up the "budget" - not now!')
-        beside: Mapping[str, Any] = passages.search_task_relevant(context, "budget", "Garden.md")
+        alone: Mapping[str, Any] = search.search_task_relevant(context, 'Look up the "budget" - not now!')
+        beside: Mapping[str, Any] = search.search_task_relevant(context, "budget", "Garden.md")
 
     assert "Budget.md" in {row["path"] for row in alone["results"]}
     why = {row["path"]: row["why"] for row in beside["results"]}
@@ -98,7 +98,7 @@ def test_notes_like_the_open_one_are_found_with_vectors_and_without(
     index = worlds.engine(root, tmp_path / "s", embedder)
     view = index.view.with_policy(Policy(client="guest", hidden=("Secret/", "Watering.md")))
     with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
-        answer: Mapping[str, Any] = passages.search_task_relevant(context, "plans", "Open.md", 3)
+        answer: Mapping[str, Any] = search.search_task_relevant(context, "plans", "Open.md", 3)
 
     why = {row["path"]: row["why"] for row in answer["results"]}
     assert why["Garden.md"] == ["current_note"]
@@ -109,12 +109,12 @@ def test_notes_like_the_open_one_are_found_with_vectors_and_without(
 def test_what_is_hidden_is_never_found(context: Context) -> None:
     with context:
         answers = [
-            passages.search_keyword(context, "budget"),
-            passages.search_semantic(context, "budget"),
-            passages.search_task_relevant(context, "budget"),
+            search.search_keyword(context, "budget"),
+            search.search_semantic(context, "budget"),
+            search.search_task_relevant(context, "budget"),
         ]
         with pytest.raises(NotFound):
-            passages.search_task_relevant(context, "budget", "Secret/Budget.md")
+            search.search_task_relevant(context, "budget", "Secret/Budget.md")
 
     assert "Secret" not in str(answers)
 
@@ -122,8 +122,8 @@ def test_what_is_hidden_is_never_found(context: Context) -> None:
 @pytest.mark.parametrize(("query", "limit"), [("", 5), ("  ", 5), ("a", 0), ("a", 201), ("a" * 100_001, 5)])
 def test_an_argument_out_of_its_range_is_refused(context: Context, query: str, limit: int) -> None:
     with context:
-        for tool in (passages.search_keyword, passages.search_semantic):
+        for tool in (search.search_keyword, search.search_semantic):
             with pytest.raises(BadInput):
                 tool(context, query, limit)
         with pytest.raises(BadInput):
-            passages.search_task_relevant(context, query, "", limit)
+            search.search_task_relevant(context, query, "", limit)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.vault import links, obsidian
+from knapper.vault import obsidian, paths
 from knapper.vault.obsidian import ObsidianSettings
 from knapper.vault.paths import NotePath, base_name
 
@@ -13,7 +13,7 @@ SOURCE = NotePath("Work/Calls/note.md")
 
 def places(files: Sequence[str], target: str, folder: str = "/", source: NotePath = SOURCE) -> tuple[str, ...]:
     def lookup(key: str) -> list[NotePath]:
-        return [NotePath(file) for file in files if links.lookup_key(base_name(file)) == key]
+        return [NotePath(file) for file in files if paths.lookup_key(base_name(file)) == key]
 
     settings = ObsidianSettings(attachment_folder_path=folder)
     return obsidian.list_attachment_paths(target, source=source, settings=settings, lookup=lookup)

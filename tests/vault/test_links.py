@@ -12,7 +12,7 @@ from knapper.vault.paths import NotePath
 def vault(*files: str) -> Callable[[str], Sequence[NotePath]]:
     by_key: dict[str, list[NotePath]] = {}
     for file in files:
-        by_key.setdefault(links.lookup_key(paths.base_name(file)), []).append(NotePath(file))
+        by_key.setdefault(paths.lookup_key(paths.base_name(file)), []).append(NotePath(file))
     return lambda key: by_key.get(key, ())
 
 

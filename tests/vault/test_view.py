@@ -1,12 +1,14 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from knapper.vault.walk import Skipped
 
@@ -264,3 +266,18 @@ def test_no_file_is_made_by_a_name_that_a_hidden_folder_may_have(view: View, roo
         shutil.rmtree(root / name.title(), ignore_errors=True)
 
     assert told[0] == told[1]
+
+
+def test_a_file_that_may_be_missing_is_read_without_a_search_for_similar_names(view: View) -> None:
+    def refuse(_: NotePath) -> None:
+        raise AssertionError("nothing similar is wanted")
+
+    own = replace(view, alike=refuse)
+
+    assert own.read_optional(NotePath("Open/nope.md")) is None
+    assert own.read_optional(NotePath("Open/note.md")) == b"text of Open/note.md"
+
+
+@pytest.mark.parametrize("path", ["Secret/key.md", "Templates/daily.md", "Open"])
+def test_what_is_no_visible_file_counts_as_missing_where_a_file_may_be(view: View, path: str) -> None:
+    assert view.read_optional(NotePath(path)) is None

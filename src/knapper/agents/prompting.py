@@ -10,10 +10,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Final, Literal
 
-from knapper.errors import NotFound, SetupError, StorageError
+from knapper.errors import SetupError, StorageError
 from knapper.tools.context import Context
 from knapper.vault import links, parser
 from knapper.vault.access import PREFERENCES_NOTE
+from knapper.vault.paths import NotePath
 
 _TAG_OPENING: Final = re.compile(r"<(?=\S)")
 _ROLE_MARKERS: Final = re.compile(
@@ -213,12 +214,8 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
 
 def _read_preferences(context: Context) -> str:
     """Return the person's preferences; agents can't change that note, so it is trusted text."""
-    try:
-        note = context.view.read(PREFERENCES_NOTE)
-    except NotFound:
-        return ""
-    text = parser.decode_text(note.raw).strip()[:_MAX_PREFERENCES]
-    return escape_plain(text)
+    raw = context.view.read_optional(NotePath(PREFERENCES_NOTE))
+    return escape_plain(parser.decode_text(raw).strip()[:_MAX_PREFERENCES]) if raw else ""
 
 
 def _read_prompt_file(path: Path) -> str:

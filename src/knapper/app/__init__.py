@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from knapper.app.hub import Hub
 
 if TYPE_CHECKING:
-    from knapper.app.tables import AgentRequest
+    from knapper.app.hub import Offer
     from knapper.config import Settings
     from knapper.tools.context import Context
-    from knapper.tools.shapes import Answer
 
 
 __all__ = ["Hub", "open_hub", "open_vault"]
@@ -18,7 +17,7 @@ __all__ = ["Hub", "open_hub", "open_vault"]
 
 def open_hub(settings: Settings, *, only: bool = False, client: str = "") -> Hub:
     """Open the hub of a server, of the chosen vault alone, or of what one client may open; see `Hub`."""
-    return Hub(settings, _offered, only=only, client=client)
+    return Hub(settings, _find_offer, only=only, client=client)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
@@ -28,7 +27,7 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     return vault.open_vault(settings, client=client)
 
 
-def _offered(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
+def _find_offer() -> Offer:
     from knapper.app import pipelines  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
 
-    return pipelines.answer_offer(hub, context, asked)
+    return pipelines.answer_offer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +80,7 @@ class VaultChats(Closeable):
             name=str(model_names[0]),
             rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
             prompts=prompts,
-            now=local_now,
+            now=clients.local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
             essential=_offers_essential_tools(model_settings),
@@ -155,17 +154,12 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
-            meter=usage.open_meter(folder, limits, local_now),
+            meter=usage.open_meter(folder, limits, clients.local_now),
             hub=hub,
             vault=name,
         )
         _ = stack.pop_all()
     return vault_chats
-
-
-def local_now() -> datetime:
-    """Return the local time."""
-    return clients.local_now()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +303,7 @@ def open_client_chats(
     folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
     private.make_folder(folder)
     model_settings = hub.settings.model
-    session_store = store.open_session_store(folder, local_now)
+    session_store = store.open_session_store(folder, clients.local_now)
     _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
 
     def opened(run: str) -> Context:

@@ -200,7 +200,7 @@ class Hub(Closeable):
     def __init__(
         self,
         settings: Settings,
-        offer: Offer | None = None,
+        find_offer: Callable[[], Offer] | None = None,
         *,
         only: bool = False,
         client: str = "",
@@ -210,7 +210,7 @@ class Hub(Closeable):
 
         Args:
             settings: What the configuration says.
-            offer: Carries out calls of the agents' own tools; None if nothing can.
+            find_offer: Imports what carries out calls of the agents' own tools, at the first one; None if nothing can.
             only: Leave out all vaults but the chosen one.
             client: The only client of this hub: vaults that it may not open are left out.
             reads_only: Leave changes that were cut short to another process, such as the one that began this.
@@ -234,7 +234,8 @@ class Hub(Closeable):
         self.settings = settings
         self.page_address = ""
         """Of the server that serves the vaults; empty where none does."""
-        self._offer = offer
+        self._find_offer = find_offer
+        self._offer: Offer | None = None
         self._reads_only = reads_only
         self._vaults = {vault.name: vault for vault in reversed(vaults)}
         self._names = tuple(reversed(self._vaults))
@@ -283,9 +284,14 @@ class Hub(Closeable):
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
             from knapper.app.tables import AgentTools  # noqa: PLC0415 - as below
 
-            offers = AgentTools() if self._offer is None else AgentTools(partial(self._offer, self))
+            offers = AgentTools() if self._find_offer is None else AgentTools(partial(self._ask, self._find_offer))
             self._table = tables.build_table(self._names, offers)
         return self._table
+
+    def _ask(self, find_offer: Callable[[], Offer], context: Context, asked: AgentRequest) -> Answer:
+        if self._offer is None:
+            self._offer = find_offer()
+        return self._offer(self, context, asked)
 
     def open(self, vault: str = "") -> OpenedVault:
         """Return a vault, opening it on first use.

@@ -178,7 +178,7 @@ def open_vault_pipelines(vault_chats: VaultChats, stack: ExitStack) -> VaultPipe
         StorageError: A file of the state folder can't be opened.
     """
     folder = vault_chats.conversations.folder
-    paused_runs = store.open_paused_runs(folder, chats.local_now)
+    paused_runs = store.open_paused_runs(folder, app_clients.local_now)
     _ = stack.callback(paused_runs.shut)
     vault_presets = store.open_presets(folder)
     _ = stack.callback(vault_presets.shut)
@@ -562,7 +562,7 @@ def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore
         return app_clients.open_store(hub, vault), folder
     client_folder = app_clients.client_sessions_folder(folder, owner)
     private.make_folder(client_folder)
-    return sessions_store.open_session_store(client_folder, chats.local_now), client_folder
+    return sessions_store.open_session_store(client_folder, app_clients.local_now), client_folder
 
 
 _PROGRESS_STEPS = 6.0

@@ -20,7 +20,7 @@ from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.agents.runs.service import VaultRuns
 from knapper.app import clients, models
-from knapper.app.chats import local_now
+from knapper.app.clients import local_now
 from knapper.app.hub import Closeable, ScriptRuntime
 from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.agents import stages
 from knapper.agents.stages import Schedule, ScheduledRun, ScheduleStore
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.tools import files

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -24,9 +25,8 @@ from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
-    from knapper.app.writers import VaultWriters
     from knapper.changes.disk.apply import Recovered
-    from knapper.changes.writer import SubmitOptions, Writer
+    from knapper.changes.writer import SubmitOptions, VaultWriters, Writer, WritingSettings
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.config.sections import RerankSettings
     from knapper.index.models.base import Reranker, Reranking
@@ -399,9 +399,10 @@ class OpenedVault:
             raise no_files_error(self.vault.name)
         with self._lock:
             if self._vault_writers is None:
-                from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
+                from knapper.changes.writer import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
 
-                self._vault_writers = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
+                writing = _writing_settings(self._settings)
+                self._vault_writers = VaultWriters.open(writing, self.engine, self.folder, self._stack)
             return self._vault_writers
 
     def _reload_changed_rules(self) -> None:
@@ -423,6 +424,21 @@ class _LazyWriter:
         if self._made is None:
             self._made = self._make()
         return self._made
+
+
+def _writing_settings(settings: Settings) -> WritingSettings:
+    from knapper.changes.writer import WritingSettings  # noqa: PLC0415 - as above
+
+    limits = settings.journal
+    return WritingSettings(
+        state_dir=settings.state_dir,
+        taint_lifetime=timedelta(minutes=settings.taint_minutes) if settings.taint_minutes else None,
+        proposal_days=settings.proposal_days,
+        journal_bytes=limits.max_mb * 1_000_000,
+        journal_days=limits.max_age_days,
+        backup_bytes=limits.backup_mb * 1_000_000,
+        git_environment=config.environment_variables if settings.commits_to_git else None,
+    )
 
 
 def _nearest_existing(path: Path) -> Path:

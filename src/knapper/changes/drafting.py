@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from knapper.changes import text_edits
+from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import TrashPlace
 from knapper.changes.drafts import (
     AddText,
@@ -160,8 +161,8 @@ class DraftContext:
     """Returns the content of a hash; None where the journal doesn't know it."""
     catch_up: Callable[[], None]
     """Brings the index up to date; called before links or tags of the whole vault are looked up."""
-    link_history: LinkHistory | None = None
-    """What earlier moves rewrote, so that moving back restores every link's old text; None to look nothing up."""
+    journal: Journal | None = None
+    """Knows what earlier moves rewrote, so that moving back restores every link's old text; None to look nothing up."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -347,10 +348,9 @@ def _draft_moves(context: DraftContext, batch: _Batch, moves: Sequence[tuple[int
     """Draft all moves together, so that links between them are right; if that fails, find those that can't be made."""
     if not moves:
         return
+    history = None if context.journal is None else LinkHistory(context.journal)
     try:
-        drafted = moving.draft_moves(
-            context.view, context.owner, context.graph, [move for _, move in moves], context.link_history
-        )
+        drafted = moving.draft_moves(context.view, context.owner, context.graph, [move for _, move in moves], history)
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))

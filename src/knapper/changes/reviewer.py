@@ -16,8 +16,14 @@ from knapper.changes.proposals import note_blocks, parts
 from knapper.changes.proposals.model import Proposal, ProposedFile
 from knapper.changes.proposals.note_blocks import NoteRendering
 from knapper.changes.proposals.parts import BlockHunks, Selection
-from knapper.changes.proposals.store import Proposals, hidden_paths, hiding_errors, mark_hidden, visible_part
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import (
+    ProposalFilter,
+    Proposals,
+    hidden_paths,
+    hiding_errors,
+    mark_hidden,
+    visible_part,
+)
 from knapper.changes.text import blocks, splices
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import Submission, Writer
@@ -117,6 +123,8 @@ def _read_without_blocks(
 ) -> tuple[dict[NotePath, bytes | None], dict[NotePath, bytes]]:
     """Return the contents of a proposal's files without its own blocks, and of the notes that have such with them."""
     proposal = store.show(proposal_id)
+    if not store.has_note_blocks(proposal_id):
+        return _read_files(root, proposal, ()), {}
     shown_blocks = store.note_blocks.get(proposal_id)
     current = _read_files(root, proposal, shown_blocks)
     if store.note_blocks.sync_texts(proposal_id, current):
@@ -222,7 +230,8 @@ def get_decidable(writer: Writer, proposal_id: str) -> Proposal:
 def sync_note_blocks(writer: Writer, proposal_id: str) -> None:
     """Record what was done to a proposal's blocks in notes meanwhile; the client has to be allowed to know of it."""
     _ = writer.proposals.show(proposal_id, visible=writer.context.view.visible)
-    sync_accepted_blocks(writer.proposals, writer.state.journal, writer.context.view.root, proposal_id)
+    if writer.proposals.has_note_blocks(proposal_id):
+        sync_accepted_blocks(writer.proposals, writer.state.journal, writer.context.view.root, proposal_id)
 
 
 def apply_block_draft(writer: Writer, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
@@ -476,7 +485,10 @@ class Reviewer:
         return replace(preview_draft(self.writer, selection.draft), proposal_id=proposal_id)
 
     def _check_rules(self, selection: Selection, run: str) -> None:
-        grants, facts = self.writer.current_grants(run), rules.facts_of(self.writer.context.view)
+        grants, facts = self.writer.grants, rules.facts_of(self.writer.context.view)
+        # A person's own word counts whatever was read; a confirmation comes through the client's program.
+        if self.is_confirmed or not grants.is_person:
+            grants = self.writer.current_grants(run)
         judge = rules.judge_confirmation if self.is_confirmed else rules.judge_acceptance
         if self.is_confirmed:
             _ = get_decidable(self.writer, selection.proposal)
@@ -616,7 +628,7 @@ class Reviewer:
         sync_note_blocks(self.writer, proposal_id)
         store = self.writer.proposals.note_blocks
         shown_blocks = store.get(proposal_id)
-        if self.writer.current_grants(run).tainted and not self.writer.grants.is_person:
+        if not self.writer.grants.is_person and self.writer.current_grants(run).tainted:
             _check_edit_taint(proposal, shown_blocks, hunk)
         note_contents: Mapping[NotePath, bytes] = {}
         if shown_blocks:

@@ -1,29 +1,37 @@
-"""Submission of changes: checked, then applied, proposed or refused, and reported."""
+"""Submission of changes: checked, then applied, proposed or refused, and reported; and what a vault's writers share."""
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from knapper.changes import drafting, drafts, rules
-from knapper.changes.disk import apply, undo
+from knapper.changes.disk import apply, storage, undo
+from knapper.changes.disk.apply import Recovered
 from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
 from knapper.changes.disk.undo import Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
-from knapper.changes.proposals import store
+from knapper.changes.proposals import store, taint
 from knapper.changes.proposals.parts import DEFAULT_DAYS, ProposalTerms
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.proposals.taint import Taints
 from knapper.changes.rules import LogTarget, Refusal, Verdict
 from knapper.changes.text import diff
-from knapper.errors import ConflictError, RefusedError
+from knapper.errors import ConflictError, NotFound, RefusedError, StorageError
 from knapper.jsontypes import objects_in
 from knapper.vault import access, parser
 from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+if TYPE_CHECKING:
+    from knapper.index.engine import Engine
 
 Status = Literal["applied", "proposed", "refused", "planned"]
 
@@ -358,3 +366,154 @@ def _without_refused(draft: Draft, verdict: Verdict) -> Draft | None:
     paths = {file.path for file in files}
     rewritten = tuple(one for one in draft.rewritten if one.path in paths)
     return replace(draft, files=files, rewritten=rewritten)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingSettings:
+    """What the owner configured for all who write to a vault."""
+
+    state_dir: Path
+    """The folder of the program's state, which all vaults share."""
+    taint_lifetime: timedelta | None
+    """How long a client that has read foreign text only proposes; None for ever."""
+    proposal_days: float
+    """How long proposals wait."""
+    journal_bytes: int
+    journal_days: float
+    """How large and how old the journal may grow."""
+    backup_bytes: int
+    """How large the state may be that is copied each day."""
+    git_environment: Callable[[], Mapping[str, str]] | None = None
+    """The environment of git, which commits each change; None to leave that to others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultWriters:
+    """The state that the writers of one vault share."""
+
+    settings: WritingSettings
+    engine: "Engine"
+    state: State
+    proposals: Proposals
+    taints: Taints
+    recovered: list[str] = field(default_factory=list[str])
+    """Notices for the first writer that sees everything."""
+    untold: list[Recovered] = field(default_factory=list[Recovered])
+    """Outcomes that no reader was told yet."""
+    backup_days: list[date] = field(default_factory=list[date])
+    """The day of the last backup, if any."""
+
+    @classmethod
+    def open(cls, settings: WritingSettings, engine: "Engine", folder: Path, stack: contextlib.ExitStack) -> Self:
+        """Open the journal and the proposals, and finish any write that was interrupted.
+
+        Args:
+            settings: What the owner configured.
+            engine: The vault's index.
+            folder: The vault's state folder.
+            stack: Closes what is opened.
+
+        Raises:
+            StorageError: The state can't be opened.
+        """
+        state, recovered = apply.open_state(engine.view.root, folder)
+        stack.callback(state.journal.shut)
+        proposals = store.open_proposals(folder)
+        stack.callback(proposals.shut)
+        # Who read it in one vault, read it for all.
+        taints = taint.open_taints(settings.state_dir, lifetime=settings.taint_lifetime)
+        stack.callback(taints.shut)
+        if not state.journal.is_read_only:
+            _ = proposals.reconcile(state.journal)
+            state.journal.limit(max_bytes=settings.journal_bytes, max_age_days=settings.journal_days)
+            proposals.prune(max_age_days=settings.journal_days)
+        return cls(
+            settings=settings,
+            engine=engine,
+            state=state,
+            proposals=proposals,
+            taints=taints,
+            recovered=[_describe_recovery(recovery) for recovery in recovered],
+            untold=recovered,
+        )
+
+    def _tidy(self) -> None:
+        """Copy the state's databases and prune what ended, once a day, also in a server that runs for weeks."""
+        today = datetime.now(UTC).date()
+        if self.backup_days == [today]:
+            return
+        self.backup_days[:] = [today]
+        # What couldn't be copied is told by `knap doctor`: writing goes on without.
+        _ = storage.back_up_daily(self.state.folder, max_bytes=self.settings.backup_bytes, today=today)
+        with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
+            _ = self.taints.prune(lambda: taint.find_stored_runs(self.settings.state_dir))
+
+    def recover(self) -> None:
+        """Finish or take back what was cut short since this was opened, unless its writer is still at work.
+
+        Raises:
+            StorageError: The disk refuses.
+        """
+        recovered = apply.recover_if_free(self.state)
+        self.recovered.extend(_describe_recovery(recovery) for recovery in recovered)
+        self.untold.extend(recovered)
+        if recovered:
+            _ = self.proposals.reconcile(self.state.journal)
+
+    def writer(self, view: View, grants: Grants) -> Writer:
+        """Create the writer of one client."""
+        self._tidy()
+        engine, state, settings = self.engine, self.state, self.settings
+        return Writer(
+            context=DraftContext(
+                view=view,
+                owner=engine.view,
+                graph=engine.graph,
+                read_version=_make_version_reader(state),
+                catch_up=engine.catch_up,
+                journal=state.journal,
+            ),
+            state=state,
+            proposals=self.proposals,
+            taints=self.taints,
+            grants=grants,
+            on_touched=lambda paths: _refresh_index(engine, paths),
+            proposal_days=settings.proposal_days,
+            on_applied=_make_committer(state, settings.git_environment) if settings.git_environment else _no_notices,
+            recovered=self.recovered,
+        )
+
+
+def _describe_recovery(recovery: Recovered) -> str:
+    return f"a change that was cut short was {recovery.outcome}: {', '.join(recovery.paths)}"
+
+
+def _make_committer(state: State, environment: Callable[[], Mapping[str, str]]) -> Callable[[str], tuple[str, ...]]:
+    from knapper.changes.disk import git  # noqa: PLC0415 - only where the owner wants it
+
+    def commit(change_id: str) -> tuple[str, ...]:
+        if not change_id:
+            return ()
+        outcome = git.commit(state.root, [state.journal.show(change_id)], env=environment())
+        return (f"git: {outcome.reason}",) if outcome.reason else ()
+
+    return commit
+
+
+def _make_version_reader(state: State) -> Callable[[str], bytes | None]:
+    def version(name: str) -> bytes | None:
+        try:
+            return state.journal.content(name)
+        except NotFound:
+            return None
+
+    return version
+
+
+def _refresh_index(engine: "Engine", paths: Sequence[Path]) -> None:
+    """Refresh the index after a write; a failure here doesn't undo the write.
+
+    If another process is writing the index, or it can't be written, the next refresh catches up or reports it.
+    """
+    with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
+        _ = engine.refresh_paths(paths)

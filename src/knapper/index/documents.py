@@ -19,7 +19,7 @@ from knapper.index import database
 from knapper.index.database import state_of
 from knapper.jsontypes import JSONValue
 from knapper.system.arrays import np
-from knapper.vault import links, paths
+from knapper.vault import paths
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Link, Outline, Problem, Tag
@@ -104,7 +104,7 @@ def stored_inode(inode: int) -> int:
 
 def link_key(target: str) -> str:
     """Return the key that links and files are matched by: the folded last part of a path without ``.md``."""
-    return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
+    return paths.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
 def link_keys(name_key: str) -> tuple[str, str]:

@@ -211,7 +211,7 @@ class _LinkResolver:
             return source
         folder = paths.parent_folder(NotePath(self._path_of(source)))
         if (target, folder) not in self._from_folders:
-            self._from_folders[target, folder] = self._id_of(prepared.resolve_from(links.fold_target(folder)))
+            self._from_folders[target, folder] = self._id_of(prepared.resolve_from(paths.fold_target(folder)))
         return self._from_folders[target, folder]
 
     def _id_of(self, resolution: links.Resolution) -> int:

@@ -7,7 +7,7 @@ import hmac
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -275,13 +275,20 @@ def set_client(scope: Scope, name: str) -> None:
     scope.setdefault("state", {})[_CLIENT_KEY] = name
 
 
+FindToken = Callable[[Scope], str]
+"""Returns the token that a request without one stands for, such as a signed-in browser's; empty for none."""
+
+
 class TokenAuthentication:
     """ASGI middleware that authenticates requests by their token."""
 
-    def __init__(self, app: ASGIApp, *, keys: ClientTokens, open_paths: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, keys: ClientTokens, open_paths: frozenset[str], find_tokens: Sequence[FindToken] = ()
+    ) -> None:
         """Wrap *app*; open paths that end in ``/`` include all below them."""
         self.app = app
         self._keys = keys
+        self._find_tokens = find_tokens
         self._open = frozenset(path for path in open_paths if not path.endswith("/") or path == "/")
         self._open_below = tuple(sorted(path for path in open_paths if path.endswith("/") and path != "/"))
 
@@ -310,7 +317,10 @@ class TokenAuthentication:
         Raises:
             RefusedError: The token is missing or unknown, or isn't for this path.
         """
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        header = Headers(scope=scope).get("authorization")
+        scheme, _, token = (header or "").partition(" ")
+        if header is None:
+            scheme, token = _AUTH_SCHEME, next(filter(None, (find(scope) for find in self._find_tokens)), "")
         if scheme.lower() != _AUTH_SCHEME or not token.strip():
             raise _unauthorized("a token is needed")
         name = self._keys.find_client(token.strip())

@@ -31,7 +31,7 @@ from knapper.tools.shapes.read import (
     ReachableNote,
     ReachableNotePage,
 )
-from knapper.vault import links, paths
+from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 _DEFAULT_LIMIT = 100
@@ -58,7 +58,7 @@ def find_backlinks(context: Context, note_name: str, limit: int = _DEFAULT_LIMIT
         BadInput: The name is empty, or limit or offset is out of its range.
     """
     answers.check_page(limit, offset)
-    name = links.lookup_key(_strip_link_syntax(check_text("note_name", note_name)))
+    name = paths.lookup_key(_strip_link_syntax(check_text("note_name", note_name)))
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
@@ -213,15 +213,15 @@ def _links_to_named(context: Context, name: str, written: str) -> tuple[list[Not
     edges = [edge for target in targets for edge in graph.incoming(target, lookup)]
     if not named:
         # Also for a note's title or alias: as a link's target, it leads nowhere.
-        unresolved = graph.broken_links_to(links.lookup_key(name.rpartition("/")[2]), context.sees)
-        edges += [edge for edge in unresolved if links.lookup_key(edge.target) == name]
+        unresolved = graph.broken_links_to(paths.lookup_key(name.rpartition("/")[2]), context.sees)
+        edges += [edge for edge in unresolved if paths.lookup_key(edge.target) == name]
     return targets, edges
 
 
 def _notes_named(context: Context, name: str) -> list[NotePath]:
     """Return the notes that a name, with or without folders, may mean."""
     candidates = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
-    return [path for path in candidates if f"/{links.lookup_key(path)}".endswith(f"/{name}")]
+    return [path for path in candidates if f"/{paths.lookup_key(path)}".endswith(f"/{name}")]
 
 
 def _strip_link_syntax(note_name: str) -> str:

@@ -1,7 +1,5 @@
 """Find, list and describe notes, tags and folders, and report the state of the index."""
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -71,7 +69,6 @@ NOTE_FIELDS: Final = (
 _DEFAULT_FIELDS: Final = ("title", "modified")
 _TEXT_FIELDS: Final = frozenset({"aliases", "tags", "properties", "preview"})
 _MOST_FIELDS: Final = 30
-_PREVIEW_LENGTH: Final = 200
 
 
 class FindNotesParameters(NoteFilters, total=False):
@@ -161,12 +158,6 @@ def saved_time(entry: CatalogEntry) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def preview(text: str, length: int = _PREVIEW_LENGTH) -> str:
-    """Return the beginning of a text, on one line."""
-    line = " ".join(text[: 4 * length].split())
-    return line if len(line) <= length else f"{line[:length].rstrip()}…"
-
-
 def _rank_by_query(context: Context, query: str, where: Filter, order: SortOrder | None) -> SearchResult:
     search.check_query(query, 1)
     # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
@@ -234,7 +225,7 @@ def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequen
         texts = {
             "aliases": [*aliases.get(entry.id, ())],
             "tags": [*tags.get(entry.id, ())],
-            "preview": preview(first_texts.get(entry.id, "")),
+            "preview": search.preview(first_texts.get(entry.id, "")),
         }
         row: dict[str, object] = {"path": entry.path}
         row |= {name: texts[name] if name in texts else _entry_field(entry, name) for name in fields}
@@ -288,7 +279,7 @@ def list_notes(context: Context, folder: str = "", limit: int = 50, offset: int 
         if answers.is_foreign_entry(context, entry):
             row["foreign"] = True
         else:
-            row["preview"] = preview(first_texts.get(entry.id, ""))
+            row["preview"] = search.preview(first_texts.get(entry.id, ""))
         rows.append(row)
     return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness)}
 
@@ -372,7 +363,7 @@ def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[Name
 def _entry_description(entry: CatalogEntry) -> str:
     properties = {name.casefold(): value for name, value in entry.properties.items()}
     values = (properties.get(name) for name in _DESCRIPTION_KEYS)
-    return next((preview(value, _MAX_DESCRIPTION) for value in values if isinstance(value, str) and value), "")
+    return next((search.preview(value, _MAX_DESCRIPTION) for value in values if isinstance(value, str) and value), "")
 
 
 def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> TagPage:
@@ -547,24 +538,3 @@ def vault_status(context: Context) -> VaultStatus:
         "index_incomplete": not status.complete,
         "built": status.built,
     }
-
-
-def fingerprint_notes(context: Context) -> str:
-    """Return a hash of the names and hashes of all notes that the client sees, as the index knows them.
-
-    As long as it stays the same, a search that found nothing will find nothing. A concurrent update of the index is
-    waited for: an index that lacks a note would report that nothing has changed.
-
-    Raises:
-        ConflictError: Another process has been writing the index for a minute.
-    """
-    freshness = context.freshen(meaning=False)
-    if freshness.stale or freshness.incomplete or freshness.unchecked:
-        context.index.catch_up()
-    visible = context.view.visible
-    notes = [
-        [path, note_hash]
-        for path, target, note_hash in context.index.store.hashes()
-        if visible(path) and visible(target)
-    ]
-    return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"

@@ -10,7 +10,7 @@ from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
 from knapper.changes.proposals import note_blocks, store
 from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions

@@ -14,7 +14,7 @@ from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import MAX_LENGTH
 from knapper.tools.shapes.read import EmbedContent, EmbeddedText, NoteProblem, NoteText, PendingEdit
-from knapper.vault import links, parser, pending, source, walk
+from knapper.vault import links, parser, paths, pending, source, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Link, Outline
@@ -83,8 +83,8 @@ def _embed_content(context: Context, path: NotePath, link: Link) -> EmbeddedText
 def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
     """Return the span in bytes that an embed shows; no embed shows properties."""
     if link.block:
-        wanted_id = links.fold_target(link.block)
-        named_block = next((block for block in outline.block_ids if links.fold_target(block.name) == wanted_id), None)
+        wanted_id = paths.fold_target(link.block)
+        named_block = next((block for block in outline.block_ids if paths.fold_target(block.name) == wanted_id), None)
         return (named_block.start, named_block.stop) if named_block else None
     if not link.headings:
         return outline.body_start, size

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from knapper.tools import daily, files, journal, links, notes, passages, proposals, reading, search, web
+from knapper.tools import daily, files, journal, links, notes, proposals, reading, search, web
 from knapper.tools.registry import ToolSpec
 
 TOOLS: Final = (
@@ -28,9 +28,9 @@ TOOLS: Final = (
     ToolSpec(function=notes.list_notes),
     ToolSpec(function=notes.view_all_notes),
     ToolSpec(function=notes.explore_vault),
-    ToolSpec(function=passages.search_keyword),
-    ToolSpec(function=passages.search_semantic),
-    ToolSpec(function=passages.search_task_relevant),
+    ToolSpec(function=search.search_keyword),
+    ToolSpec(function=search.search_semantic),
+    ToolSpec(function=search.search_task_relevant),
     ToolSpec(function=notes.list_tags),
     ToolSpec(function=notes.list_tags, alias="list_all_tags", is_twin=True),
     ToolSpec(function=notes.vault_status),

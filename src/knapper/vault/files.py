@@ -225,16 +225,15 @@ def find_path(
     resolved: list[str] = []
     remaining = path.split("/")
     links = 0
-    missing_error = NotFound(f"no file {quote_path(path)} in the vault")
     checked_path = ""
     while remaining:
         full_path = _join_parts(resolved, remaining)
         if full_path != checked_path and not visible(full_path):
-            raise missing_error
+            raise _missing_error(path)
         checked_path = full_path
         found = _name_on_disk(real, resolved, remaining[0])
         if found is None and must_exist:
-            raise missing_error
+            raise _missing_error(path)
         if found is None:
             break
         if found.name != remaining[0]:
@@ -248,17 +247,21 @@ def find_path(
         # Decided at once for a link to nothing and for one to a hidden file: more work for one of them would tell.
         is_shown = visible(_join_parts(target, remaining))
         if must_exist and not (is_there and is_shown):
-            raise missing_error
+            raise _missing_error(path)
         if not remaining and target:
             try:
                 linked_file = find_path(root, _join_parts(target), must_exist=must_exist, visible=visible)
             except NotFound:
                 # `from None`: the link error's message would reveal where a hidden link leads.
-                raise missing_error from None
+                raise _missing_error(path) from None
             return ResolvedFile(path=_join_parts(resolved), target=linked_file.path, file=linked_file.file)
         remaining, resolved = [*target, *remaining], []
     full_path = _join_parts(resolved, remaining)
     return ResolvedFile(path=full_path, target=full_path, file=Path(real, full_path))
+
+
+def _missing_error(path: NotePath) -> NotFound:
+    return NotFound(f"no file {quote_path(path)} in the vault")
 
 
 def _join_parts(*parts: list[str]) -> NotePath:

@@ -11,7 +11,6 @@ from knapper.vault.paths import NotePath
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _HEADING_NOISE: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
-_NOTE_SUFFIX: Final = ".md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +28,15 @@ def find_named(target: str, lookup: Callable[[str], Sequence[NotePath]]) -> list
 
     Args:
         target: A name, or the end of a path: ``Plan``, ``Work/Plan.md``.
-        lookup: Returns all files whose name has the given `lookup_key`.
+        lookup: Returns all files whose name has the given `knapper.vault.paths.lookup_key`.
     """
-    folded_target = fold_target(target.replace("\\", "/")).strip()
+    folded_target = paths.fold_target(target.replace("\\", "/")).strip()
     return _files_ending_with(folded_target, _candidates(folded_target, lookup)) if folded_target else []
 
 
 def is_external(target: str) -> bool:
     """Return whether a Markdown link's target is an address: any scheme, or ``//host``."""
     return _SCHEME.match(target) is not None
-
-
-def lookup_key(name: str) -> str:
-    r"""Fold a file's name for a lookup: ``"Über.MD"`` and ``"u\\u0308ber"`` are both ``"über"``."""
-    return fold_target(name).removesuffix(_NOTE_SUFFIX)
 
 
 def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
@@ -56,7 +50,7 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
     Args:
         target: A link's target, decoded and without fragment.
         source: The note that holds the link.
-        lookup: Returns all files whose name has the given `lookup_key`.
+        lookup: Returns all files whose name has the given `knapper.vault.paths.lookup_key`.
     """
     return PreparedTarget(target, lookup).resolve(source)
 
@@ -68,7 +62,7 @@ class PreparedTarget:
         """Look the target's name up."""
         self._target = target
         self._lookup = lookup
-        self._folded = fold_target(target.replace("\\", "/")).strip()
+        self._folded = paths.fold_target(target.replace("\\", "/")).strip()
         self._in_folders: dict[str, list[NotePath]] = {}
         self._ambiguous: tuple[NotePath, ...] = ()
         self._is_relative = self._folded.startswith(("./", "../"))
@@ -88,7 +82,7 @@ class PreparedTarget:
         """Return the file that the target refers to in a note."""
         if not self._folded:
             return Resolution(path=source)
-        return self.everywhere or self.resolve_from(fold_target(source).rpartition("/")[0])
+        return self.everywhere or self.resolve_from(paths.fold_target(source).rpartition("/")[0])
 
     def resolve_from(self, folder: str) -> Resolution:
         """Return the file that a target refers to in the notes of a folder, which is folded and may be the root, empty.
@@ -121,12 +115,7 @@ def heading_matches(heading: str, title: str) -> bool:
 
 def heading_key(text: str) -> str:
     """Fold a heading: ``"What's *new*, v1.2?"`` is ``"what's new v1 2"``."""
-    return fold_target(_HEADING_NOISE.sub(" ", text).strip())
-
-
-def fold_target(path: str) -> str:
-    """Fold a path or a part of one for comparing: `knapper.vault.paths.name_key`, and plain spaces."""
-    return paths.name_key(path.replace("\xa0", " "))
+    return paths.fold_target(_HEADING_NOISE.sub(" ", text).strip())
 
 
 def join_relative(folder: str, relative: str) -> str:
@@ -147,12 +136,12 @@ def join_relative(folder: str, relative: str) -> str:
 
 def _spellings(folded_path: str) -> tuple[str, str]:
     """Return the paths that a target may mean: as written, and as a note without its suffix."""
-    return folded_path, folded_path + _NOTE_SUFFIX
+    return folded_path, folded_path + paths.NOTE_SUFFIX
 
 
 def _candidates(folded_path: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
     name = folded_path.rpartition("/")[2]
-    keys = dict.fromkeys(lookup_key(spelling) for spelling in _spellings(name))
+    keys = dict.fromkeys(paths.lookup_key(spelling) for spelling in _spellings(name))
     return [path for name_key in keys for path in lookup(name_key)]
 
 
@@ -168,7 +157,7 @@ def _file_at(folded_path: str, target: str, candidates: Sequence[NotePath]) -> N
 def _group_by_folded_path(candidates: Sequence[NotePath]) -> dict[str, list[NotePath]]:
     files_by_path: dict[str, list[NotePath]] = {}
     for path in candidates:
-        files_by_path.setdefault(fold_target(path), []).append(path)
+        files_by_path.setdefault(paths.fold_target(path), []).append(path)
     return files_by_path
 
 
@@ -193,7 +182,7 @@ def _normalize_spelling(path: str) -> str:
 def _files_ending_with(folded_path: str, candidates: Sequence[NotePath]) -> list[NotePath]:
     """List the files whose path ends with the target, beginning at a folder boundary."""
     endings = tuple("/" + spelling for spelling in _spellings(folded_path))
-    return list(dict.fromkeys(p for p in candidates if ("/" + fold_target(p)).endswith(endings)))
+    return list(dict.fromkeys(p for p in candidates if ("/" + paths.fold_target(p)).endswith(endings)))
 
 
 def _path_rank(path: NotePath) -> tuple[int, str]:

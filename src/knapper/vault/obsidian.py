@@ -280,7 +280,6 @@ DAILY_FOLDER: Final = "Daily Notes"
 DAILY_FORMAT: Final = "YYYY-MM-DD"
 _PLUGINS_FILE: Final = NotePath(".obsidian/community-plugins.json")
 _PERIODIC_NOTES_FILE: Final = NotePath(".obsidian/plugins/periodic-notes/data.json")
-_NOTE_SUFFIX: Final = ".md"
 _TEMPLATE_VARIABLE: Final = re.compile(
     r"\{\{\s*(?P<word>date|time|title|yesterday|tomorrow)\s*(?::(?P<pattern>.*?))?\}\}", re.I
 )
@@ -301,7 +300,7 @@ class DailyNotes:
         """Return the path of a day's note: ``Journal/2026/2026-11-22.md``."""
         parts = (part.strip() for part in f"{self.folder}/{format_date(at, self.format)}".split("/"))
         relative_path = "/".join(part for part in parts if part)
-        return relative_path if relative_path.endswith(_NOTE_SUFFIX) else f"{relative_path}{_NOTE_SUFFIX}"
+        return relative_path if relative_path.endswith(paths.NOTE_SUFFIX) else f"{relative_path}{paths.NOTE_SUFFIX}"
 
     def fill(self, template: str, at: datetime) -> str:
         """Fill in the variables of a template, as Obsidian does when it creates the note.
@@ -309,7 +308,7 @@ class DailyNotes:
         ``{{date}}``, ``{{time}}`` and ``{{title}}``, the first two also with a pattern: ``{{date:dddd}}``; and
         ``{{yesterday}}`` and ``{{tomorrow}}``. Unknown variables stay.
         """
-        title = self.path(at).rpartition("/")[2].removesuffix(_NOTE_SUFFIX)
+        title = self.path(at).rpartition("/")[2].removesuffix(paths.NOTE_SUFFIX)
 
         def value(variable: re.Match[str]) -> str:
             word, pattern = variable["word"].lower(), (variable["pattern"] or "").strip()

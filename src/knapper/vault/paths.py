@@ -23,6 +23,7 @@ NameCode = Literal[
 ]
 
 WINDOWS: Final = os.name == "nt"
+NOTE_SUFFIX: Final = ".md"
 MAX_PART_BYTES: Final = 255
 MAX_PATH_BYTES: Final = 4096
 
@@ -45,6 +46,16 @@ def name_key(text: str) -> str:
         return text.lower()
     folded = unicodedata.normalize("NFC", text).casefold()
     return unicodedata.normalize("NFC", folded)
+
+
+def fold_target(path: str) -> str:
+    """Fold a path, or a part of one, for comparing it with a link's target: `name_key`, and plain spaces."""
+    return name_key(path.replace("\xa0", " "))
+
+
+def lookup_key(name: str) -> str:
+    r"""Fold a file's name for a lookup: ``"Über.MD"`` and ``"u\u0308ber"`` are both ``"über"``."""
+    return fold_target(name).removesuffix(NOTE_SUFFIX)
 
 
 def base_name(path: str) -> str:

@@ -26,7 +26,6 @@ HINTED_NAMES: Final = 20_000
 """Names that are compared with a missing one to find similar ones."""
 MAX_CANDIDATES: Final = 20
 """Files that an error about an ambiguous name lists."""
-_NOTE_SUFFIX: Final = ".md"
 
 
 class FindNamed(Protocol):
@@ -131,9 +130,9 @@ class View:
         # A change of a folder's name would mean the folder, so no note is taken for it.
         if certain and (folder_error is not None or self._is_empty_folder(path)):
             raise folder_error or self._missing_error(path)
-        if not paths.name_key(path).endswith(_NOTE_SUFFIX):
+        if not paths.name_key(path).endswith(paths.NOTE_SUFFIX):
             with suppress(NotFound, BadInput):
-                return self._find(paths.parse(f"{path}{_NOTE_SUFFIX}", root=self.root)).path
+                return self._find(paths.parse(f"{path}{paths.NOTE_SUFFIX}", root=self.root)).path
         matches = self._files_named(name, certain=certain)
         if len(matches) > 1:
             raise _ambiguous_name_error(name, matches)
@@ -183,6 +182,20 @@ class View:
 
         file = self._resolve(raw)
         return parser.make_note(file.path, vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes))
+
+    def read_optional(self, path: NotePath) -> bytes | None:
+        """Read a file that needn't be there; None where no visible one is. It may not be named as a caller wrote it.
+
+        Paths like a missing one, which the error of `read` names, aren't looked for: that takes time.
+
+        Raises:
+            KnapError: As for `read`, but for a missing file.
+        """
+        with suppress(NotFound):
+            file = vault_files.find_path(self.root, path, must_exist=False, visible=self.visible)
+            if opening.is_file(file.file):
+                return vault_files.read_bytes(file.file, shown_as=file.path)
+        return None
 
     def read_head(self, raw: str) -> Note:
         """Read a note of which only the properties matter, and parse nothing else; errors are those of `read`."""

@@ -11,10 +11,9 @@ import json_repair
 
 from knapper.agents.model import replies
 from knapper.agents.pipeline import context as pipeline_context
-from knapper.agents.pipeline.records import ScoutResult, WebResult
 from knapper.agents.pipeline.scopes import EditableScope, EditRules
 from knapper.changes.drafts import AtPosition
-from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.text import positions
 from knapper.changes.text.positions import BeforeLine, LineSpan, Position
 from knapper.changes.writer import Submission, SubmitOptions
@@ -156,49 +155,6 @@ def has_line_numbers(edit: EditInstruction) -> bool:
     """Return whether every line of an edit's text begins with a line number, in the way the notes were shown."""
     rows = [row for row in edit.content.splitlines() if row.strip()]
     return len(rows) > 1 and all(_LINE_NUMBER_PREFIX.match(row) for row in rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAccounting:
-    """Token counts by phase; the orchestrator's own tokens count only into the total."""
-
-    scout_tokens: int = 0
-    web_tokens: int = 0
-    task_tokens: int = 0
-    orchestrator_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Return the sum of all phases."""
-        return self.scout_tokens + self.web_tokens + self.task_tokens + self.orchestrator_tokens
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {
-            "scout_tokens": self.scout_tokens,
-            "web_tokens": self.web_tokens,
-            "task_tokens": self.task_tokens,
-            "orchestrator_tokens": self.orchestrator_tokens,
-            "total_tokens": self.total_tokens,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineContext:
-    """What the agents have found so far, with the tokens that they used."""
-
-    scout: ScoutResult | None = None
-    web: WebResult | None = None
-    token_accounting: TokenAccounting = field(default_factory=TokenAccounting)
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        row: dict[str, JSONValue] = {"token_accounting": self.token_accounting.as_dict()}
-        if self.scout is not None:
-            row["scout"] = self.scout.as_dict()
-        if self.web is not None:
-            row["web"] = self.web.as_dict()
-        return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

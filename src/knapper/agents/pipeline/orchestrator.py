@@ -14,8 +14,14 @@ from knapper.agents.loop import Rewriter
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
-from knapper.agents.pipeline.edits import PipelineContext
-from knapper.agents.pipeline.records import Phase, ResearchSettings, ScoutSettings, TaskLimits, check_range
+from knapper.agents.pipeline.records import (
+    Phase,
+    PipelineContext,
+    ResearchSettings,
+    ScoutSettings,
+    TaskLimits,
+    check_range,
+)
 from knapper.agents.pipeline.scopes import EditRules
 from knapper.agents.pipeline.scout import Scout
 from knapper.agents.pipeline.store import AgentToggles

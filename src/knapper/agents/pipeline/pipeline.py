@@ -20,19 +20,21 @@ from knapper.agents.events import Debug, Error, Notice
 from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
-from knapper.agents.pipeline.edits import ChatMessage, PipelineContext, TokenAccounting
+from knapper.agents.pipeline.edits import ChatMessage
 from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
 from knapper.agents.pipeline.records import (
     ContextEvent,
     Navigate,
     Phase,
     PhaseProgress,
+    PipelineContext,
     PipelineEvent,
     PipelineOutcome,
     PipelineState,
     ScoutResult,
     SelectionEvent,
     SourcesEvent,
+    TokenAccounting,
     UserQuestion,
     WebResult,
 )

@@ -290,6 +290,49 @@ PipelineState = Literal["complete", "asked", "cancelled", "failed", "limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenAccounting:
+    """Token counts by phase; the orchestrator's own tokens count only into the total."""
+
+    scout_tokens: int = 0
+    web_tokens: int = 0
+    task_tokens: int = 0
+    orchestrator_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Return the sum of all phases."""
+        return self.scout_tokens + self.web_tokens + self.task_tokens + self.orchestrator_tokens
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it in the shape that every surface shows."""
+        return {
+            "scout_tokens": self.scout_tokens,
+            "web_tokens": self.web_tokens,
+            "task_tokens": self.task_tokens,
+            "orchestrator_tokens": self.orchestrator_tokens,
+            "total_tokens": self.total_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineContext:
+    """What the agents have found so far, with the tokens that they used."""
+
+    scout: ScoutResult | None = None
+    web: WebResult | None = None
+    token_accounting: TokenAccounting = field(default_factory=TokenAccounting)
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it in the shape that every surface shows."""
+        row: dict[str, JSONValue] = {"token_accounting": self.token_accounting.as_dict()}
+        if self.scout is not None:
+            row["scout"] = self.scout.as_dict()
+        if self.web is not None:
+            row["web"] = self.web.as_dict()
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseProgress(BaseEvent):
     """The progress of a phase, in words."""
 
@@ -343,7 +386,7 @@ class PipelineOutcome(BaseEvent):
     answer: str
     """The task's answer, or the other agents' findings where the task agent is switched off."""
     pipeline: dict[str, JSONValue]
-    """As `knapper.agents.pipeline.edits.PipelineContext` returns it."""
+    """As `PipelineContext` returns it."""
     context: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposed_edits: list[JSONValue] = field(default_factory=list[JSONValue])
     edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])

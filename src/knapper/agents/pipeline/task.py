@@ -27,11 +27,10 @@ from knapper.agents.pipeline.edits import (
     EditConstraints,
     EditFailure,
     EditResults,
-    PipelineContext,
     TaskReply,
     ValidatedEdit,
 )
-from knapper.agents.pipeline.records import ScoutResult, WebResult
+from knapper.agents.pipeline.records import PipelineContext, ScoutResult, WebResult
 from knapper.agents.pipeline.scopes import Ability, EditableScope, EditRules
 from knapper.changes.writer import Submission
 from knapper.errors import BadInput, KnapError

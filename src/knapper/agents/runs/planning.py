@@ -14,7 +14,7 @@ from knapper.agents.runs.engine import BudgetedModel, NodeCost, RunEngine, RunPr
 from knapper.agents.runs.model import ALL_NOTES, ANSWERED, ENDED, ROOT, Impact, RunNode, RunOrder, SourceRef
 from knapper.codemode import authoring
 from knapper.errors import BadInput, KnapError
-from knapper.tools import answers, notes
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 MAX_IMPACT_DEPTH: Final = 1
@@ -248,6 +248,27 @@ def open_source_vault(context: Context, name: str) -> Context:
     return context if is_own else context.scripting.open_vault(name)
 
 
+def fingerprint_notes(context: Context) -> str:
+    """Return a hash of the names and hashes of all notes that the client sees, as the index knows them.
+
+    As long as it stays the same, a search that found nothing will find nothing. A concurrent update of the index is
+    waited for: an index that lacks a note would report that nothing has changed.
+
+    Raises:
+        ConflictError: Another process has been writing the index for a minute.
+    """
+    freshness = context.freshen(meaning=False)
+    if freshness.stale or freshness.incomplete or freshness.unchecked:
+        context.index.catch_up()
+    visible = context.view.visible
+    notes = [
+        [path, note_hash]
+        for path, target, note_hash in context.index.store.hashes()
+        if visible(path) and visible(target)
+    ]
+    return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"
+
+
 class _CurrentHashes:
     """The current hashes of notes, each looked up once."""
 
@@ -263,7 +284,7 @@ class _CurrentHashes:
     def _current_hash(self, vault: str, path: str) -> str:
         try:
             context = open_source_vault(self._context, vault)
-            return notes.fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
+            return fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
         except KnapError:
             return ""
 

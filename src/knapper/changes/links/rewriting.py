@@ -363,7 +363,7 @@ def link_style(
     source, path = ends
     normalized = target.replace("\\", "/").strip()
     is_absolute = _same_file(normalized, path)
-    if is_card and links.fold_target(normalized) == links.fold_target(path):
+    if is_card and paths.fold_target(normalized) == paths.fold_target(path):
         return "card"
     if normalized.startswith(("./", "../")):
         return "relative"
@@ -381,7 +381,7 @@ def link_style(
 def is_correct_target(aim: LinkRedirect, target: str, names: NameResolver) -> bool:
     """Return whether a target leads to the right file, in the way that the link's style requires."""
     if aim.style == "card":
-        return links.fold_target(target) == links.fold_target(aim.new)
+        return paths.fold_target(target) == paths.fold_target(aim.new)
     if (aim.style == "literal" or not aim.is_file) and not _same_file(
         links.join_relative(paths.parent_folder(aim.source), target.replace("\\", "/").strip()), aim.new
     ):
@@ -446,7 +446,7 @@ def _target_name(aim: LinkRedirect) -> str:
         written_name = aim.target.replace("\\", "/").strip().rpartition("/")[2]
         return (
             new
-            if links.fold_target(written_name) == links.fold_target(paths.base_name(aim.old))
+            if paths.fold_target(written_name) == paths.fold_target(paths.base_name(aim.old))
             else new[: -len(_SUFFIX)]
         )
     return new if aim.form.markup == "markdown" else new[: -len(_SUFFIX)]
@@ -490,13 +490,13 @@ def _original_spelling(aim: LinkRedirect, place: int, part: str) -> bytes | None
     if place >= min(len(aim.form.pieces), len(old), len(new)) or old[-1 - place] != new[-1 - place]:
         return None
     return (
-        aim.form.pieces[-1 - place] if links.fold_target(written_parts[-1 - place]) == links.fold_target(part) else None
+        aim.form.pieces[-1 - place] if paths.fold_target(written_parts[-1 - place]) == paths.fold_target(part) else None
     )
 
 
 def _same_file(written_path: str, path: str) -> bool:
     """Return whether a path, its ``.md`` perhaps left out, is that of a file."""
-    return links.fold_target(written_path) in {links.fold_target(path), links.fold_target(path).removesuffix(_SUFFIX)}
+    return paths.fold_target(written_path) in {paths.fold_target(path), paths.fold_target(path).removesuffix(_SUFFIX)}
 
 
 def _is_note(path: str) -> bool:
@@ -636,7 +636,7 @@ def _target_span(link: Link) -> tuple[int, int]:
 def _matches_wanted(link: Link, old: Link, expected: Link) -> bool:
     return (
         (link.kind, link.alias) == (old.kind, old.alias)
-        and links.fold_target(link.target).rstrip("/") == links.fold_target(expected.target).rstrip("/")
+        and paths.fold_target(link.target).rstrip("/") == paths.fold_target(expected.target).rstrip("/")
         and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, expected.headings))
         and link.block.casefold() == expected.block.casefold()
     )

@@ -1,16 +1,18 @@
-"""Parts of a proposal: files and hunks, their states, and the digest of what can still be accepted."""
+"""Parts of a proposal: files and hunks, their states, their fit to the files, and the digest of what is acceptable."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
 from knapper.changes.disk.plan import TrashPlace
 from knapper.changes.drafts import Capability, Cause, LinkRewrite
-from knapper.changes.text import diff
+from knapper.changes.text import diff, splices
 from knapper.changes.text.diff import Hunk
+from knapper.errors import BadInput, ConflictError
+from knapper.vault import parser, source
 from knapper.vault.access import EMPTY_SCOPE, Scope
 from knapper.vault.paths import NotePath
 
@@ -24,6 +26,8 @@ StaleCode = Literal["changed", "gone", "exists"]
 _DIGEST_DIGITS: Final = 32
 """Enough that nobody can construct two proposals with one digest."""
 _ID_DIGITS: Final = 8
+_EXCERPT_BYTES: Final = 600
+"""Of a changed file, shown with what doesn't fit it any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,3 +252,145 @@ def _content_hash(content: bytes) -> str:
 def make_hunk_id(proposal: str, file: int, number: int) -> str:
     """Return the id of a hunk in its note: 8 hexadecimal digits, derived from proposal, file and hunk."""
     return hashlib.sha256(f"{proposal} {file}.{number}".encode()).hexdigest()[:_ID_DIGITS]
+
+
+def current_status(proposal: Proposal) -> ProposalStatus:
+    """Return the status that follows from the states of a proposal's parts."""
+    states: set[ItemState] = {state for file in proposal.files for state in _item_states(file)}
+    if not states:
+        return "accepted" if proposal.changes else proposal.status
+    if "open" in states:
+        ended = proposal.status in {"expired", "superseded"}
+        return proposal.status if ended else "open" if proposal.acceptable() else "stale"
+    return states.pop() if len(states) == 1 else "partly_accepted"
+
+
+def _item_states(file: ProposedFile) -> set[ItemState]:
+    return {one.state for one in file.hunks} if file.kind == "edit" else {file.state}
+
+
+def refit_files(proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> list[ProposedFile]:
+    """Fit the files of a proposal to their current content, and return those that changed by it.
+
+    Args:
+        proposal: As it was.
+        current: Contents by path, None for missing files; nothing is known of paths that aren't listed.
+    """
+    leaving = {file.path for file in proposal.files if file.target is not None or file.trash is not None}
+    changed_files: list[ProposedFile] = []
+    for file in proposal.files:
+        if file.path not in current:
+            continue
+        is_target_occupied = file.target not in {None, *leaving} and current.get(file.place) is not None
+        fitted = refit_file(file, current[file.path], target_taken=is_target_occupied)
+        if fitted != file:
+            changed_files.append(fitted)
+    return changed_files
+
+
+def refit_file(file: ProposedFile, current: bytes | None, *, target_taken: bool = False) -> ProposedFile:
+    """Fit the open parts of a file to its current content.
+
+    A hunk fits where its lines and two on each side are unchanged, at one place only. What was stale may fit again.
+
+    Args:
+        file: What is proposed for it.
+        current: Its content; None where it is gone, or isn't created yet.
+        target_taken: Whether another file has the path that it would be moved to.
+
+    Returns:
+        The file with new places, and with the cause for each stale part.
+    """
+    if file.state != "open":
+        return file
+    match file.kind:
+        case "edit":
+            return _refit_edit(file, current)
+        case "create":
+            return replace(file, stale=None if current is None else _stale_exists(file.path))
+        case "trash":
+            return replace(file, stale=_stale_gone(file) if current is None else _compare_content(file, current))
+        case "move":
+            if current is None:
+                return replace(file, stale=_stale_gone(file))
+            return replace(file, stale=_stale_exists(file.target or "")) if target_taken else _refit_move(file, current)
+
+
+def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
+    if current is None:
+        stale = _stale_gone(file)
+        return replace(
+            file, hunks=tuple(replace(one, stale=stale) if one.state == "open" else one for one in file.hunks)
+        )
+    fitted: dict[int, ProposedHunk] = {}
+    fitting: list[splices.Splice] = []
+    # Hunks that fitted before come first: one that fits again must not push them out.
+    for one in sorted(file.hunks, key=lambda one: one.stale is not None):
+        fits = _refit_hunk(one, current) if one.state == "open" else one
+        if fits.state == "open" and fits.stale is None:
+            if not _are_compatible(current, [*fitting, fits.hunk.splice]):
+                fits = replace(one, stale=_stale_changed(current, one.hunk.start))
+            else:
+                fitting.append(fits.hunk.splice)
+        fitted[one.number] = fits
+    hunks = tuple(fitted[one.number] for one in file.hunks)
+    return replace(file, hunks=hunks, before=current, base=parser.content_hash(current))
+
+
+def _refit_hunk(one: ProposedHunk, current: bytes) -> ProposedHunk:
+    try:
+        moved = splices.rebase(one.hunk.splice, one.origin, current)
+    except ConflictError as error:
+        line, text = error.details.get("line"), error.details.get("current_text")
+        cause = Stale(
+            code="changed",
+            message=error.message,
+            line=line if isinstance(line, int) else None,
+            current_text=text if isinstance(text, str) else "",
+        )
+        return replace(one, stale=cause)
+    hunk = replace(one.hunk, start=moved.start, old_start_line=source.line_number_at(current, moved.start))
+    return replace(one, origin=current, hunk=hunk, stale=None)
+
+
+def _are_compatible(current: bytes, made: Sequence[splices.Splice]) -> bool:
+    try:
+        splices.check_order(current, made)
+    except BadInput:
+        return False
+    return True
+
+
+def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
+    """Fit a moved note to its current content, and rewrite the links in it that follow."""
+    if file.before is None or file.content is None:
+        return replace(file, stale=_compare_content(file, current))
+    try:
+        rebased = [
+            splices.rebase(one.splice, file.before, current) for one in diff.diff_hunks(file.before, file.content)
+        ]
+    except ConflictError as error:
+        line = error.details.get("line")
+        return replace(file, stale=replace(_stale_changed(current, 0), line=line if isinstance(line, int) else None))
+    content = splices.merge(current, rebased)
+    return replace(file, before=current, content=content, base=parser.content_hash(current), stale=None)
+
+
+def _compare_content(file: ProposedFile, current: bytes) -> Stale | None:
+    """Return whether a note is stale; any other file is compared only when it is moved or trashed."""
+    if file.before is None or parser.content_hash(current) == file.base:
+        return None
+    return _stale_changed(current, 0)
+
+
+def _stale_changed(current: bytes, at: int) -> Stale:
+    excerpt = current[at : at + _EXCERPT_BYTES].decode(errors="replace")
+    return Stale(code="changed", message="the file changed since this was proposed", current_text=excerpt)
+
+
+def _stale_gone(file: ProposedFile) -> Stale:
+    return Stale(code="gone", message=f"'{file.path}' is gone")
+
+
+def _stale_exists(path: str) -> Stale:
+    return Stale(code="exists", message=f"there is a file at '{path}' by now")

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.proposals import parts, progress, tables
+from knapper.changes.proposals import parts, tables
 from knapper.changes.proposals.model import ItemState, Proposal, ProposedFile, ProposedHunk
 from knapper.changes.proposals.parts import BlockHunks, ChosenHunks
 from knapper.changes.proposals.tables import ProposalReader
@@ -361,10 +361,10 @@ class NoteBlockStore:
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, proposal_id)
             if change_id and "accepted" in states.values():
-                progress.log_change(database, proposal_id, change_id)
+                tables.log_change(database, proposal_id, change_id)
             for state in set(states.values()) - {"open"}:
                 chosen = parts.choose_hunks(proposal, [name for name, own in states.items() if own == state])
-                proposal = progress.close_chosen(database, proposal, chosen, state, reason)
+                proposal = tables.close_chosen(database, proposal, chosen, state, reason)
             return proposal
 
     def edit(
@@ -389,7 +389,7 @@ class NoteBlockStore:
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, proposal_id)
             parts.check_open(proposal)
-            progress.check_digest(proposal, digest)
+            parts.check_digest(proposal, digest)
             ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
             old = proposal.files[number - 1]
             new = parts.edit_hunk_text(old, min(own), text, proposal.id)
@@ -402,7 +402,7 @@ class NoteBlockStore:
                 _store_texts(database, proposal.id, old, block_hunks)
                 _store_texts(database, proposal.id, new, new_rendering.blocks)
                 tables.put_blocks(database, proposal.id, number, new_rendering.blocks)
-            return EditedHunk(proposal=progress.save_progress(database, proposal, [new]), rendering=new_rendering)
+            return EditedHunk(proposal=tables.save_progress(database, proposal, [new]), rendering=new_rendering)
 
     def sync_texts(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
         """Update hunks to the texts that the blocks in notes show, where those differ from what was rendered last.
@@ -443,7 +443,7 @@ class NoteBlockStore:
                 }
                 now = {**other_blocks, **{name: tuple(texts) for name, texts in open_texts.items()}}
                 tables.put_blocks(database, proposal.id, file.number, now)
-            progress.save_progress(database, proposal, changed)
+            tables.save_progress(database, proposal, changed)
         return True
 
 

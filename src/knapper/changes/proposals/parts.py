@@ -281,6 +281,21 @@ def check_open(proposal: Proposal) -> None:
         raise ConflictError(f"the proposal {proposal.id} is {status}{by}", hint=hint, code="not_open")
 
 
+def check_digest(proposal: Proposal, digest: str) -> None:
+    """Check that a decision was made on the current state of a proposal.
+
+    Raises:
+        ConflictError: The digest isn't the current one. The error doesn't have that one, so that the proposal has to be
+            looked at first.
+    """
+    if digest != proposal.digest:
+        raise ConflictError(
+            f"the proposal {proposal.id} isn't what was shown any more",
+            hint="show it again, and decide on what it says now",
+            code="digest_mismatch",
+        )
+
+
 def choose_acceptable(proposal: Proposal) -> ChosenHunks:
     """Return all that can be accepted now.
 

@@ -6,7 +6,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
@@ -16,14 +16,15 @@ from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.proposals import note_blocks, parts, progress, tables
-from knapper.changes.proposals.model import Proposal, ProposalPage, ProposedFile
+from knapper.changes.proposals import model, note_blocks, parts, tables
+from knapper.changes.proposals.model import Proposal, ProposalPage, ProposalStatus, ProposedFile, Summary
 from knapper.changes.proposals.note_blocks import NoteBlockStore
-from knapper.changes.proposals.parts import ChosenHunks, ProposalTerms, Selection
-from knapper.changes.proposals.tables import SCHEMA, SCHEMA_VERSION, ProposalFilter
+from knapper.changes.proposals.parts import BlockHunks, ChosenHunks, ProposalTerms, Selection
+from knapper.changes.proposals.tables import SCHEMA, SCHEMA_VERSION
 from knapper.changes.text.diff import Hunk
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import is_list
+from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 _NOTICE_PATHS: Final = re.compile(
@@ -245,6 +246,99 @@ def prune_closed(own: SharedDatabase, oldest: str) -> int:
     return len(rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalFilter:
+    """Criteria for a list of proposals; an empty or None field is no condition."""
+
+    status: ProposalStatus | None = None
+    client: str = ""
+    run: str = ""
+    path: str = ""
+    """A file's path before or after a move, or a folder's, which matches all below it."""
+    visible: Callable[[NotePath], bool] | None = None
+    """Which files the reader may know of; proposals to change other files aren't listed."""
+
+
+_VISIBLE: Final = "(visible(path) AND visible(coalesce(target, path)))"
+_TOUCHES_PATH: Final = f"""EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND (
+    key(path) = :path OR key(target) = :path
+    OR substr(key(path), 1, length(:path) + 1) = :path || '/'
+    OR substr(key(target), 1, length(:path) + 1) = :path || '/') AND {_VISIBLE})"""  # noqa: S608 - constant text of ours
+_ALL_VISIBLE: Final = f"""NOT EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND cause = 'asked'
+    AND NOT {_VISIBLE})"""  # noqa: S608 - as above
+_CONDITIONS: Final = {
+    "status": "status = :status",
+    "client": "client = :client",
+    "run": "run = :run",
+    "path": _TOUCHES_PATH,
+}
+_COUNT_ITEMS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
+    FROM items WHERE proposal = :id AND file IN (SELECT number FROM files WHERE proposal = :id AND {_VISIBLE})
+    GROUP BY 1"""  # noqa: S608 - as above
+_FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? AND {_VISIBLE}
+    ORDER BY number LIMIT 1"""  # noqa: S608 - as above
+
+
+def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
+    """Return one page of the list, newest first."""
+    _register_functions(database, criteria)
+    values = {
+        "status": criteria.status or "",
+        "client": criteria.client,
+        "run": criteria.run,
+        "path": paths.name_key(criteria.path.strip("/")),
+    }
+    conditions = [_CONDITIONS[name] for name, value in values.items() if value]
+    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"])
+    page_values = {**values, "limit": limit, "offset": offset}
+    total = database.execute(f"SELECT count(*) FROM proposals WHERE {where}", values).fetchone()[0]  # noqa: S608
+    rows = database.execute(
+        f"SELECT * FROM proposals WHERE {where} ORDER BY seq DESC LIMIT :limit OFFSET :offset",  # noqa: S608
+        page_values,
+    ).fetchall()
+    summaries = tuple(_read_summary(database, row) for row in rows)
+    return ProposalPage(proposals=summaries, total=int(total), limit=limit, offset=offset)
+
+
+def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
+    """Register the SQL functions that compare path keys and check visibility."""
+
+    # Visibility is checked in SQL, so that totals and pages don't count what the reader may not know of.
+    def key(path: str | None) -> str | None:
+        return None if path is None else paths.name_key(path)
+
+    def visible(path: str) -> bool:
+        return criteria.visible is None or criteria.visible(NotePath(path))
+
+    database.create_function("key", 1, key, deterministic=True)
+    database.create_function("visible", 1, visible)
+
+
+def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
+    first = database.execute(_FIRST_FILE, (row["id"],)).fetchone()
+    counts = {state: int(count) for state, count in database.execute(_COUNT_ITEMS, {"id": row["id"]})}
+    return Summary(
+        id=row["id"],
+        client=row["client"],
+        run=row["run"],
+        created=datetime.fromisoformat(row["created"]),
+        expires=datetime.fromisoformat(row["expires"]),
+        status=row["status"],
+        reason=row["reason"],
+        why=row["why"],
+        tainted=bool(row["tainted"]),
+        files=first["files"] if first else 0,
+        path=NotePath(first["path"] if first else ""),
+        items={
+            "open": counts.get("open", 0),
+            "stale": counts.get("stale", 0),
+            "accepted": counts.get("accepted", 0),
+            "rejected": counts.get("rejected", 0),
+        },
+        changes=tables.change_ids(database, row["id"]),
+    )
+
+
 FILE = "proposals.db"
 LIMIT = 20
 _MAX_APPLYING_S = 60
@@ -305,7 +399,7 @@ class Proposals:
         """
         self._expire()
         with self._ledger.reading() as database:
-            return tables.list_page(database, criteria or ProposalFilter(), limit, offset)
+            return list_page(database, criteria or ProposalFilter(), limit, offset)
 
     def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
         """Return a proposal with its hunks; accepting it needs its `digest`.
@@ -321,6 +415,11 @@ class Proposals:
         with self._ledger.reading() as database:
             proposal = self._reader.get(database, proposal_id)
         return proposal if visible is None else visible_part(proposal, visible)
+
+    def has_note_blocks(self, proposal_id: str) -> bool:
+        """Return whether notes have blocks of a proposal, or may have: of most, none has."""
+        with self._ledger.reading() as database:
+            return tables.has_blocks(database, proposal_id)
 
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
         """Fit the open parts to the files as they are now, and record what is stale.
@@ -364,8 +463,8 @@ class Proposals:
             if not accepted_hunks:
                 return
             if change_id:
-                progress.log_change(database, proposal.id, change_id)
-            progress.close_chosen(database, proposal, parts.choose_hunks(proposal, accepted_hunks), "accepted", "")
+                tables.log_change(database, proposal.id, change_id)
+            tables.close_chosen(database, proposal, parts.choose_hunks(proposal, accepted_hunks), "accepted", "")
             remaining = {
                 name: hunks for name, hunks in block_hunks.items() if not set(accepted_hunks).issuperset(hunks)
             }
@@ -373,7 +472,7 @@ class Proposals:
 
     def _is_applied(self, database: sqlite3.Connection, proposal_id: str) -> bool:
         since = tables.format_time(self._clock() - timedelta(seconds=_MAX_APPLYING_S))
-        return progress.is_being_applied(database, proposal_id, since)
+        return tables.is_being_applied(database, proposal_id, since)
 
     def select(
         self,
@@ -405,7 +504,7 @@ class Proposals:
         with self._ledger.writing() as database:
             proposal = _refit(database, self._reader.get(database, proposal_id), current or {})
             parts.check_open(proposal)
-            progress.check_digest(proposal, digest)
+            parts.check_digest(proposal, digest)
             is_partial = bool(files or hunks)
             chosen = (
                 parts.choose_named(proposal, files=files, hunks=hunks, accepting=True)
@@ -413,7 +512,9 @@ class Proposals:
                 else parts.choose_acceptable(proposal)
             )
             plain = parts.draft_chosen(proposal, chosen)
-            draft, blocks = note_blocks.render_remaining(proposal, chosen, plain, note_contents or {})
+            draft, blocks = plain, dict[NotePath, BlockHunks]()
+            if note_contents:
+                draft, blocks = note_blocks.render_remaining(proposal, chosen, plain, note_contents)
             selection = Selection(
                 token=secrets.token_hex(16),
                 proposal=proposal.id,
@@ -423,7 +524,7 @@ class Proposals:
                 source=proposal,
             )
             # Logged before anything is applied, so that `reconcile` can tell after a kill whether it was made.
-            progress.log_attempt(database, selection, plain, tables.format_time(self._clock()))
+            tables.log_attempt(database, selection, plain, tables.format_time(self._clock()))
         return selection
 
     def mark_accepted(self, selection: Selection, change_id: str) -> Proposal:
@@ -438,12 +539,12 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, selection.proposal)
-            return progress.mark_accepted(database, selection.token, proposal, selection.chosen, change_id)
+            return tables.mark_accepted(database, selection.token, proposal, selection.chosen, change_id)
 
     def abandon(self, selection: Selection) -> None:
         """Record that a selection was refused or failed, so that nothing of it was applied."""
         with self._ledger.writing() as database:
-            progress.forget_attempt(database, selection.token)
+            tables.forget_attempt(database, selection.token)
 
     def reconcile(self, journal: Journal) -> list[str]:
         """Record what was applied but not marked, because the process was killed in between.
@@ -452,7 +553,7 @@ class Proposals:
             Ids of the proposals that were updated.
         """
         lost = tables.format_time(self._clock() - timedelta(hours=_LOST_AFTER_H))
-        return progress.reconcile_attempts(self._ledger, self._reader, journal, lost)
+        return tables.reconcile_attempts(self._ledger, self._reader, journal, lost)
 
     def reject(
         self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
@@ -474,7 +575,7 @@ class Proposals:
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, proposal_id)
             chosen = parts.choose_rejectable(proposal, files=files, hunks=hunks)
-            updated = progress.close_chosen(database, proposal, chosen, "rejected", reason)
+            updated = tables.close_chosen(database, proposal, chosen, "rejected", reason)
             if updated.status in {"rejected", "partly_accepted"} or not proposal.files:
                 status = updated.status if proposal.files else "rejected"
                 updated = replace(updated, status=status, rejection=reason)
@@ -519,5 +620,5 @@ def _utc_now() -> datetime:
 
 
 def _refit(database: sqlite3.Connection, proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> Proposal:
-    moved = progress.refit_files(proposal, current)
-    return progress.save_progress(database, proposal, moved) if moved else proposal
+    moved = model.refit_files(proposal, current)
+    return tables.save_progress(database, proposal, moved) if moved else proposal

@@ -1,29 +1,30 @@
-"""SQLite tables of proposals, their files, hunks and contents."""
+"""SQLite tables of proposals, their files, hunks and contents, and the log of what was accepted of them."""
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Final, cast
 
 from knapper.changes.disk import storage
+from knapper.changes.disk.journal import Change, Journal
+from knapper.changes.disk.plan import FileResult
 from knapper.changes.disk.storage import DataVersion, SharedDatabase
-from knapper.changes.drafts import LinkRewrite
+from knapper.changes.drafts import Draft, LinkRewrite
 from knapper.changes.proposals import model, parts
 from knapper.changes.proposals.model import (
     ItemState,
     Proposal,
-    ProposalPage,
     ProposalStatus,
     ProposedFile,
     ProposedHunk,
     Stale,
-    Summary,
 )
+from knapper.changes.proposals.parts import ChosenHunks, Selection
 from knapper.changes.text.diff import Hunk
 from knapper.errors import NotFound, StorageError
-from knapper.vault import parser, paths, source
+from knapper.vault import parser, source
 from knapper.vault.access import Scope
 from knapper.vault.paths import NotePath
 
@@ -451,6 +452,12 @@ def read_blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath
     return by_path
 
 
+def has_blocks(database: sqlite3.Connection, proposal_id: str) -> bool:
+    """Return whether notes have blocks of a proposal, or may have, as the text of such is stored."""
+    sql = "SELECT 1 FROM shown WHERE proposal = :id UNION ALL SELECT 1 FROM drawings WHERE proposal = :id LIMIT 1"
+    return database.execute(sql, {"id": proposal_id}).fetchone() is not None
+
+
 def put_blocks(database: sqlite3.Connection, proposal_id: str, number: int, shown: Mapping[str, Iterable[str]]) -> None:
     """Store which blocks in a note show hunks of a file, in place of those stored before."""
     database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
@@ -476,94 +483,134 @@ def delete_proposal(database: sqlite3.Connection, proposal_id: str) -> None:
     drop_unused_contents(database, names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalFilter:
-    """Criteria for a list of proposals; an empty or None field is no condition."""
-
-    status: ProposalStatus | None = None
-    client: str = ""
-    run: str = ""
-    path: str = ""
-    """A file's path before or after a move, or a folder's, which matches all below it."""
-    visible: Callable[[NotePath], bool] | None = None
-    """Which files the reader may know of; proposals to change other files aren't listed."""
-
-
-_VISIBLE: Final = "(visible(path) AND visible(coalesce(target, path)))"
-_TOUCHES_PATH: Final = f"""EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND (
-    key(path) = :path OR key(target) = :path
-    OR substr(key(path), 1, length(:path) + 1) = :path || '/'
-    OR substr(key(target), 1, length(:path) + 1) = :path || '/') AND {_VISIBLE})"""  # noqa: S608 - constant text of ours
-_ALL_VISIBLE: Final = f"""NOT EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND cause = 'asked'
-    AND NOT {_VISIBLE})"""  # noqa: S608 - as above
-_CONDITIONS: Final = {
-    "status": "status = :status",
-    "client": "client = :client",
-    "run": "run = :run",
-    "path": _TOUCHES_PATH,
-}
-_COUNT_ITEMS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
-    FROM items WHERE proposal = :id AND file IN (SELECT number FROM files WHERE proposal = :id AND {_VISIBLE})
-    GROUP BY 1"""  # noqa: S608 - as above
-_FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? AND {_VISIBLE}
-    ORDER BY number LIMIT 1"""  # noqa: S608 - as above
+def mark_accepted(
+    database: sqlite3.Connection, token: str, proposal: Proposal, chosen: ChosenHunks, change_id: str
+) -> Proposal:
+    """Record that the chosen parts were applied; a repeated call does nothing."""
+    row = database.execute("SELECT * FROM acceptances WHERE token = ?", (token,)).fetchone()
+    if row is None or row["change"] is not None:
+        return proposal
+    draft = parts.draft_chosen(proposal, chosen)
+    now, then = parts.expected_outcomes(draft), json.loads(row["plain"])
+    unchanged_files = {file.path: file for file in draft.files if now[file.path] == then.get(file.path)}
+    updated_files = [
+        parts.mark_file_accepted(file, chosen[file.number], unchanged_files.get(file.path))
+        for file in proposal.files
+        if file.number in chosen
+    ]
+    for path, blocks in json.loads(row["blocks"]).items():
+        put_blocks(database, proposal.id, parts.file_at(proposal, path).number, blocks)
+    database.execute("UPDATE acceptances SET change = ? WHERE token = ?", (change_id, token))
+    changes = (*proposal.changes, change_id) if change_id else proposal.changes
+    return save_progress(database, replace(proposal, changes=changes), updated_files)
 
 
-def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
-    """Return one page of the list, newest first."""
-    _register_functions(database, criteria)
-    values = {
-        "status": criteria.status or "",
-        "client": criteria.client,
-        "run": criteria.run,
-        "path": paths.name_key(criteria.path.strip("/")),
-    }
-    conditions = [_CONDITIONS[name] for name, value in values.items() if value]
-    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"])
-    page_values = {**values, "limit": limit, "offset": offset}
-    total = database.execute(f"SELECT count(*) FROM proposals WHERE {where}", values).fetchone()[0]  # noqa: S608
-    rows = database.execute(
-        f"SELECT * FROM proposals WHERE {where} ORDER BY seq DESC LIMIT :limit OFFSET :offset",  # noqa: S608
-        page_values,
-    ).fetchall()
-    summaries = tuple(_read_summary(database, row) for row in rows)
-    return ProposalPage(proposals=summaries, total=int(total), limit=limit, offset=offset)
+def close_chosen(
+    database: sqlite3.Connection, proposal: Proposal, chosen: ChosenHunks, state: ItemState, reason: str
+) -> Proposal:
+    """Mark the chosen parts as accepted or rejected."""
+    updated_files = [
+        parts.close_hunks(file, chosen[file.number], state, reason) for file in proposal.files if file.number in chosen
+    ]
+    return save_progress(database, proposal, updated_files)
 
 
-def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
-    """Register the SQL functions that compare path keys and check visibility."""
-
-    # Visibility is checked in SQL, so that totals and pages don't count what the reader may not know of.
-    def key(path: str | None) -> str | None:
-        return None if path is None else paths.name_key(path)
-
-    def visible(path: str) -> bool:
-        return criteria.visible is None or criteria.visible(NotePath(path))
-
-    database.create_function("key", 1, key, deterministic=True)
-    database.create_function("visible", 1, visible)
+def save_progress(database: sqlite3.Connection, proposal: Proposal, changed: Iterable[ProposedFile]) -> Proposal:
+    """Store the changed files of a proposal, and update its status."""
+    fresh = {file.number: parts.refresh_hunks(file, proposal.id) for file in changed}
+    put_files(database, proposal.id, tuple(fresh.values()))
+    files = tuple(fresh.get(file.number, file) for file in proposal.files)
+    updated = model.seal(replace(proposal, files=files))
+    status = model.current_status(updated)
+    if status != updated.status:
+        database.execute("UPDATE proposals SET status = ? WHERE id = ?", (status, updated.id))
+    return replace(updated, status=status)
 
 
-def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
-    first = database.execute(_FIRST_FILE, (row["id"],)).fetchone()
-    counts = {state: int(count) for state, count in database.execute(_COUNT_ITEMS, {"id": row["id"]})}
-    return Summary(
-        id=row["id"],
-        client=row["client"],
-        run=row["run"],
-        created=datetime.fromisoformat(row["created"]),
-        expires=datetime.fromisoformat(row["expires"]),
-        status=row["status"],
-        reason=row["reason"],
-        why=row["why"],
-        tainted=bool(row["tainted"]),
-        files=first["files"] if first else 0,
-        path=NotePath(first["path"] if first else ""),
-        items={
-            "open": counts.get("open", 0),
-            "stale": counts.get("stale", 0),
-            "accepted": counts.get("accepted", 0),
-            "rejected": counts.get("rejected", 0),
-        },
-        changes=change_ids(database, row["id"]),
+def log_attempt(database: sqlite3.Connection, selection: Selection, plain: Draft, at: str) -> None:
+    """Record an attempt to accept before anything is applied.
+
+    Args:
+        database: Of the proposals.
+        selection: What was chosen.
+        plain: Its draft before blocks were put into notes again.
+        at: The time of the attempt.
+    """
+    chosen = {number: sorted(numbers) for number, numbers in selection.chosen.items()}
+    columns = (chosen, parts.expected_outcomes(plain), parts.expected_outcomes(selection.draft), dict(selection.blocks))
+    database.execute(
+        "INSERT INTO acceptances (token, proposal, at, chosen, plain, expected, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (selection.token, selection.proposal, at, *map(json.dumps, columns)),
     )
+
+
+def is_being_applied(database: sqlite3.Connection, proposal_id: str, since: str) -> bool:
+    """Return whether a part of a proposal is being applied since a time later than *since*."""
+    sql = "SELECT 1 FROM acceptances WHERE proposal = ? AND change IS NULL AND at > ?"
+    return database.execute(sql, (proposal_id, since)).fetchone() is not None
+
+
+def log_change(database: sqlite3.Connection, proposal_id: str, change_id: str) -> None:
+    """Record a change that accepted blocks in a note, for which there was no attempt."""
+    database.execute(
+        "INSERT OR IGNORE INTO acceptances (token, proposal, at, chosen, plain, expected, blocks, change)"
+        " VALUES (:change || ':' || :proposal, :proposal, strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'),"
+        " '{}', '{}', '{}', '{}', :change)",
+        {"proposal": proposal_id, "change": change_id},
+    )
+
+
+def forget_attempt(database: sqlite3.Connection, token: str) -> None:
+    """Delete an attempt that changed nothing."""
+    database.execute("DELETE FROM acceptances WHERE token = ? AND change IS NULL", (token,))
+
+
+def reconcile_attempts(own: SharedDatabase, reader: ProposalReader, journal: Journal, lost: str) -> list[str]:
+    """Mark attempts that were applied but not marked, and delete those from before *lost* that changed nothing.
+
+    Returns:
+        Ids of the proposals of which a part was marked.
+    """
+    with own.reading() as database:
+        open_attempts = database.execute("SELECT * FROM acceptances WHERE change IS NULL ORDER BY at").fetchall()
+    proposal_ids = [row["proposal"] for row in open_attempts if _reconcile_attempt(own, reader, journal, row)]
+    with own.writing() as database:
+        database.execute("DELETE FROM acceptances WHERE change IS NULL AND at < ?", (lost,))
+    return proposal_ids
+
+
+def _reconcile_attempt(own: SharedDatabase, reader: ProposalReader, journal: Journal, attempt: sqlite3.Row) -> bool:
+    values = {"id": attempt["proposal"]}
+    candidates = journal.select("proposal = :id AND phase IN ('applied', 'done') ORDER BY seq", values)
+    with own.writing() as database:
+        change = _matching_change(database, attempt, candidates)
+        if change is not None:
+            chosen = {int(number): frozenset(part) for number, part in json.loads(attempt["chosen"]).items()}
+            mark_accepted(database, attempt["token"], reader.get(database, attempt["proposal"]), chosen, change.id)
+    return change is not None
+
+
+def _matching_change(database: sqlite3.Connection, attempt: sqlite3.Row, candidates: Iterable[Change]) -> Change | None:
+    """Return the change that an attempt made; None if there is none that isn't recorded already."""
+    rows = database.execute("SELECT change FROM acceptances WHERE proposal = ?", (attempt["proposal"],))
+    known_changes = {row["change"] for row in rows}
+    expected: dict[str, str] = json.loads(attempt["expected"])
+    return next(
+        (change for change in candidates if change.id not in known_changes and _matches_expected(change, expected)),
+        None,
+    )
+
+
+def _matches_expected(change: Change, expected: dict[str, str]) -> bool:
+    answers = [_matches_outcome(one, path, outcome) for path, outcome in expected.items() for one in change.files]
+    return True in answers and False not in answers
+
+
+def _matches_outcome(result: FileResult, path: str, outcome: str) -> bool | None:
+    """Return whether a file's result is the outcome expected of *path*; None for another file."""
+    if result.is_folder:
+        return True if path.startswith(f"{result.before_path}/") else None
+    place, _, name = outcome.rpartition(" sha256:")
+    if name and result.after_path == place:
+        return result.after_hash == f"sha256:{name}"
+    return True if not name and result.before_path == path else None

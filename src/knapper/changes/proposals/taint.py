@@ -417,3 +417,29 @@ def open_taints(
     """
     ledger = storage.open_shared_database(folder / FILE, _SCHEMAS, len(_SCHEMAS))
     return Taints(ledger, lifetime=lifetime, now=now)
+
+
+_RUN_TABLES: Final = {
+    "sessions": ("sessions.db*",),
+    "runs": ("task_runs.db*",),
+    "paused": ("paused.db*",),
+}
+"""In which tables and files sessions and runs are stored, with their copies."""
+
+
+def find_stored_runs(state_dir: Path) -> set[str] | None:
+    """Return the ids of all sessions and runs that the vaults of a state folder hold, also in backups.
+
+    They are what foreign text may have gone into that somebody may go on with. None where a file can't be read.
+    """
+    stored: set[str] = set()
+    try:
+        for table, names in _RUN_TABLES.items():
+            for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
+                if path.name.endswith(("-wal", "-shm", ".part")) or private.ASIDE_NAME in path.parts:
+                    continue
+                with contextlib.closing(storage.connect_to_read(path)) as database:
+                    stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
+    except (OSError, sqlite3.Error):
+        return None
+    return stored

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -34,6 +33,7 @@ from knapper.server.readers import ReaderPool
 from knapper.server.security import (
     BodyIntake,
     ClientTokens,
+    FindToken,
     OriginCheck,
     RateLimit,
     RequestBuckets,
@@ -398,8 +398,8 @@ class Mount:
     """Entered before the first request, and left after the last one."""
     open_paths: frozenset[str] = frozenset()
     """Paths that need no token; one that ends in ``/`` opens all below it."""
-    middleware: Sequence[Middleware] = ()
-    """What stands before the gate, for all paths, behind the checks of Host and Origin."""
+    find_token: FindToken | None = None
+    """Who shows this application's sign-in need not send a token, at any path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,6 +435,7 @@ def create_app(
         SetupError: The server would be reachable by others without a token set by the owner.
     """
     open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
+    find_tokens = [mount.find_token for mount in mounts if mount.find_token is not None]
     buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
     app = _ApiApp(
         hub=hub,
@@ -442,8 +443,7 @@ def create_app(
         middleware=[
             Middleware(RequestTracing),
             Middleware(OriginCheck, rules=make_origin_rules(server)),
-            *(each for mount in mounts for each in mount.middleware),
-            Middleware(TokenAuthentication, keys=keys, open_paths=open_paths),
+            Middleware(TokenAuthentication, keys=keys, open_paths=open_paths, find_tokens=find_tokens),
             Middleware(RateLimit, buckets=buckets),
             Middleware(BodyIntake, max_bytes=server.max_body_mb * _BYTES_PER_MB),
             Middleware(StreamShutdown, stop=work.stop),
@@ -459,15 +459,6 @@ def create_app(
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     app.router.routes.extend(make_head_routes(app.router.routes))
     return app
-
-
-class _ToolRoute(Route):
-    """A route that leaves itself in the scope, as FastAPI's own do, so that the log names it and never a path."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match as a route does, and add the route."""
-        match, child_scope = super().matches(scope)
-        return match, child_scope if match is Match.NONE else {**child_scope, "route": self}
 
 
 class _ApiApp(FastAPI):
@@ -493,12 +484,7 @@ class _ApiApp(FastAPI):
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a tool's route; it is described only when the document is requested."""
         self._faces.append(route)
-        # Not FastAPI's own kind of route, which looks for dependencies and parameters in each request.
-        added = _ToolRoute(route.path, endpoint, methods=[route.method], include_in_schema=False)
-        added.methods = {route.method}
-        # A note's name may hold a line's end, which the router's dot doesn't fit.
-        added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
-        self.router.routes.append(added)
+        self.router.routes.append(binding.BoundRoute(route, endpoint))
 
     def openapi(self) -> dict[str, Any]:
         """Return the document for those who may open all vaults."""

@@ -9,6 +9,8 @@ from typing import Final, Literal, NoReturn, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
@@ -88,7 +90,7 @@ async def _read_body(request: Request) -> Mapping[str, object]:
 
 def _parse_object(raw: bytes) -> Mapping[str, object]:
     try:
-        value: object = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        value: JSONValue = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
         _ = json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise BadInput("the body isn't UTF-8", hint=_BODY_HINT, code="invalid_json") from None
@@ -102,7 +104,7 @@ def _parse_object(raw: bytes) -> Mapping[str, object]:
         ) from None
     except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists in lists
         raise BadInput("the body isn't JSON that can be taken in", hint=_BODY_HINT, code="invalid_json") from None
-    if not is_object(value):
+    if not isinstance(value, dict):
         raise BadInput("the body isn't a JSON object", hint=_BODY_HINT, code="not_an_object")
     return value
 
@@ -419,6 +421,25 @@ class ToolInvoker:
         """Return the parameters of a route's tool by name."""
         table = self.hub.table
         return cast("dict[str, JSONValue]", table.parameters(table.find(route.tool))["properties"])
+
+
+class BoundRoute(Route):
+    """A tool's route in the application; it leaves itself in the scope, so that the log names it and never a path.
+
+    FastAPI's own kind of route does that too, but looks for dependencies and parameters in each request.
+    """
+
+    def __init__(self, route: ToolRoute, endpoint: Endpoint) -> None:
+        """Bind *route* to its endpoint."""
+        super().__init__(route.path, endpoint, methods=[route.method], include_in_schema=False)
+        self.methods = {route.method}
+        # A note's name may hold a line's end, which the router's dot doesn't fit.
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match as a route does, and add the route."""
+        match, child_scope = super().matches(scope)
+        return match, child_scope if match is Match.NONE else {**child_scope, "route": self}
 
 
 def make_tool_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:

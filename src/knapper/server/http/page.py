@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from starlette.datastructures import Headers
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from knapper import __version__
 from knapper.errors import BadInput, NotFound, RefusedError
@@ -21,6 +20,7 @@ from knapper.jsontypes import is_object
 from knapper.server import security
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
+from knapper.server.security import FindToken
 
 PAGE_FOLDER: Final = Path(__file__).parents[2] / "data" / "page"
 """What the build of `ui/` leaves: the files, and a manifest that names each."""
@@ -242,28 +242,19 @@ def is_same_origin(request: Request) -> bool:
     return origin in {f"http://{host}", f"https://{host}"}
 
 
-class PageAuth:
-    """ASGI middleware that adds the page's token to calls of a signed-in browser, before authentication."""
+def make_token_finder(sessions: BrowserSessions) -> FindToken:
+    """Create the function that gives calls of a signed-in browser the page's token."""
 
-    def __init__(self, app: ASGIApp, *, seats: BrowserSessions) -> None:
-        """Wrap *app*."""
-        self.app = app
-        self._seats = seats
-        self._shown = (b"authorization", f"Bearer {seats.token}".encode("latin-1", "replace"))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with the token if it comes from the page."""
-        if scope["type"] == "http" and self._is_let_in(scope):
-            scope = {**scope, "headers": [*scope["headers"], self._shown]}
-        await self.app(scope, receive, send)
-
-    def _is_let_in(self, scope: Scope) -> bool:
+    def find(scope: Scope) -> str:
         headers = Headers(scope=scope)
-        if "authorization" in headers or "cookie" not in headers or KEY_HEADER not in headers:
-            return False
+        if "cookie" not in headers or KEY_HEADER not in headers:
+            return ""
         request = Request(scope)
         session = session_of_request(request)
-        return session is not None and is_same_origin(request) and self._seats.is_signed_in(session)
+        is_let_in = session is not None and is_same_origin(request) and sessions.is_signed_in(session)
+        return sessions.token if is_let_in else ""
+
+    return find
 
 
 PAGE_PATH: Final = "/"
@@ -305,7 +296,7 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
     return Mount(
         routes=routes,
         open_paths=frozenset({PAGE_PATH, APP_PATH, FILES_PATH}),
-        middleware=(Middleware(PageAuth, seats=sessions),),
+        find_token=make_token_finder(sessions),
     )
 
 
