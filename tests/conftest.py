@@ -12,7 +12,7 @@ import keyring
 import pytest
 from keyring.backends import null
 
-from tests import properties
+from tests import compiled, properties
 from tests.postgres import LocalServer
 
 # The same cases each time; `--hypothesis-profile=thorough` has three times as many, `explore` looks for others.
@@ -114,8 +114,8 @@ def _is_property(item: pytest.Item) -> bool:
 def _limit_s(item: pytest.Item) -> float:
     if said := item.get_closest_marker("timeout"):
         return float(said.args[0])
-    if item.get_closest_marker("slow"):
-        return SLOW_TIMEOUT_S
+    if item.get_closest_marker("slow") or "code_folder" in getattr(item, "fixturenames", ()):
+        return SLOW_TIMEOUT_S  # whoever asks first for machine code may have to compile it
     if _is_property(item):  # a hundred cases in one test
         return PROPERTY_TIMEOUT_S
     return float(item.config.getoption("timeout") or item.config.getini("timeout"))
@@ -127,6 +127,14 @@ def postgres() -> Generator[LocalServer]:
     server = LocalServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def code_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with the sandbox's machine code; `compiled.put` gives it to a state in which scripts run."""
+    kept = request.config.cache
+    assert kept is not None
+    return compiled.provide(kept, tmp_path_factory.mktemp("machine-code"))
 
 
 @pytest.fixture(scope="session")
