@@ -1,5 +1,6 @@
 """Keep every test away from the person's own settings, state and keyring."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -12,7 +13,7 @@ import keyring
 import pytest
 from keyring.backends import null
 
-from tests import properties
+from tests import compiled, properties
 from tests.postgres import LocalServer
 
 # The same cases each time; `--hypothesis-profile=thorough` has three times as many, `explore` looks for others.
@@ -32,8 +33,10 @@ BUSY = 4
 BUSY_TIMEOUT_S = 240
 THOROUGH_FOLDERS = ("conformance", "page", "parity", "stress")
 """Browsers, races, load, the protocol's suite, and every tool on every surface."""
-THOROUGH_FILES = (
-    *("attacks", "injection", "marks", "walls"),  # hundreds of hostile inputs
+NOT_THOROUGH = "not thorough"
+"""How `scripts/test --fast` chooses."""
+THOROUGH_WORDS = (
+    *("attacks", "hostile", "injection", "marks", "walls"),  # hundreds of hostile inputs
     *("document", "messages", "stdio", "transcripts"),  # every route, message and transcript
     *("kill", "machine", "races", "recover", "redrawing"),  # processes that die, and random orders of steps
     *("review", "running", "serving", "writing"),  # servers and terminals of their own
@@ -50,6 +53,24 @@ OTHERS_SETTINGS = (
     *("API_PORT", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "INDEX_INTERVAL", "LLM_MODEL", "VAULT_PATH", "WHISPER_MODEL"),
     *("COLUMNS", "FORCE_COLOR", "NO_COLOR"),
 )
+
+
+def pytest_configure() -> None:
+    gc.disable()  # a seventh of the time to collect the tests goes into looking for cycles among what is kept anyway
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Don't import what `scripts/test --fast` leaves out by its place, with the browsers and generators it needs."""
+    is_test = collection_path.suffix == ".py" and config.rootpath / "tests" in collection_path.parents
+    if config.option.markexpr != NOT_THOROUGH or not is_test:
+        return None
+    return _is_place(collection_path, config.rootpath, THOROUGH_FOLDERS, THOROUGH_WORDS) or None
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # modules and tests stay to the end
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,7 +108,7 @@ def _is_thorough(item: pytest.Item) -> bool:
     """Return whether `scripts/test --fast` leaves a test out."""
     if _is_property(item) or item.get_closest_marker("slow"):
         return True
-    return _is_place(item.path, item.config.rootpath, THOROUGH_FOLDERS, ("hostile", *THOROUGH_FILES))
+    return _is_place(item.path, item.config.rootpath, THOROUGH_FOLDERS, THOROUGH_WORDS)
 
 
 def _is_on_disk(item: pytest.Item) -> bool:
@@ -114,8 +135,8 @@ def _is_property(item: pytest.Item) -> bool:
 def _limit_s(item: pytest.Item) -> float:
     if said := item.get_closest_marker("timeout"):
         return float(said.args[0])
-    if item.get_closest_marker("slow"):
-        return SLOW_TIMEOUT_S
+    if item.get_closest_marker("slow") or "code_folder" in getattr(item, "fixturenames", ()):
+        return SLOW_TIMEOUT_S  # whoever asks first for machine code may have to compile it
     if _is_property(item):  # a hundred cases in one test
         return PROPERTY_TIMEOUT_S
     return float(item.config.getoption("timeout") or item.config.getini("timeout"))
@@ -127,6 +148,14 @@ def postgres() -> Generator[LocalServer]:
     server = LocalServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def code_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with the sandbox's machine code; `compiled.put` gives it to a state in which scripts run."""
+    kept = request.config.cache
+    assert kept is not None
+    return compiled.provide(kept, tmp_path_factory.mktemp("machine-code"))
 
 
 @pytest.fixture(scope="session")

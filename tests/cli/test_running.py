@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import compiled
+
 KNAP = [sys.executable, "-m", "knapper.cli"]
 NOTES = 4_000
 """So many that an index of them can be interrupted."""
@@ -67,7 +69,8 @@ def test_a_terminal_gets_the_words_marked_unless_colours_are_off(vault: Path) ->
     assert "\x1b" not in also_plain
 
 
-def test_a_terminal_gets_a_bar_and_a_pipe_none(vault: Path) -> None:
+def test_a_terminal_gets_a_bar_and_a_pipe_none(vault: Path, own_home: Path, code_folder: Path) -> None:
+    compiled.put(code_folder, own_home / "state")  # else the first index at a terminal has it compiled beside
     bar = on_terminal("-v", str(vault), "index", "--full")
     ended = knap("-v", str(vault), "index", "--full")
     quiet = knap("-q", "-v", str(vault), "index", "--full")

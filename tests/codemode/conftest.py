@@ -1,6 +1,5 @@
-"""Share machine code between runs and sandboxes between tests, and open the vault that a test's module describes."""
+"""Share sandboxes between tests, and open the vault that a test's module describes."""
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,29 +7,10 @@ from typing import cast
 
 import pytest
 
-from knapper.codemode.sandbox import machine_code
-from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.tools.context import Context, ScriptLimits
 from tests.tools import opened
 from tests.tools.opened import Opener
-
-
-@pytest.fixture(scope="session")
-def code_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with machine code that later runs find again, on the disk of the tests' folders, for hard links."""
-    kept = request.config.cache
-    assert kept is not None
-    compiled = MachineCode(folder=kept.mkdir("machine-code") / "private")
-    machine_code.make_private_folder(compiled.folder)
-    _ = compiled.ensure_compiled()
-    top = tmp_path_factory.mktemp("machine-code")
-    if top.stat().st_dev == compiled.folder.stat().st_dev:
-        return compiled.folder
-    here = MachineCode(folder=top / "private")
-    machine_code.make_private_folder(here.folder)
-    _ = shutil.copy2(compiled.file, here.file)  # with its permissions
-    return here.folder
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +32,3 @@ def context(vault: Opener, sandbox: WorkerPool) -> Iterator[Context]:
     with vault.open("agent") as made:
         _ = made.index.refresh()
         yield replace(made, open_sandbox=lambda: sandbox)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "code_folder" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(120))  # whoever comes first may have to compile

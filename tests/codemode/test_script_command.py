@@ -1,22 +1,18 @@
 """Run scripts from the command line."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from knapper.cli import main
-from knapper.codemode.sandbox import machine_code
-from knapper.codemode.sandbox.machine_code import MachineCode
+from tests import compiled
 
 
 @pytest.fixture
 def vault(own_home: Path, code_folder: Path, tmp_path: Path) -> Path:
     """Make a vault with a note, and a state folder with machine code."""
-    folder = own_home / "state" / "sandbox"
-    machine_code.make_private_folder(folder)
-    os.link(MachineCode(folder=code_folder).file, MachineCode(folder=folder).file)
+    compiled.put(code_folder, own_home / "state")
     made = tmp_path / "vault"
     made.mkdir()
     _ = (made / "Garden.md").write_text("# Garden\n\nWater the tomatoes.\n", encoding="utf-8")

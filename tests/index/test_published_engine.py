@@ -192,6 +192,7 @@ def test_odd_texts_come_through_as_they_are(tmp_path: Path, postgres: LocalServe
         assert [note for _, note, _ in published.hits(reader, long, "keyword")] == ["long.md"] * 5
 
 
+@pytest.mark.slow  # kills processes
 def test_a_writer_killed_anywhere_leaves_whole_notes(tmp_path: Path, postgres: LocalServer) -> None:
     notes = word_engines.vault(random.Random(1), 12)
     with published.open_team(tmp_path, postgres.address(), notes) as team:

@@ -28,7 +28,7 @@ from tests.page.run_sites import Finder, Gated, begin, pane, part, state
 from tests.page.test_hostile import HOSTILE
 
 pytestmark = pytest.mark.timeout(120)
-code_folder, sandbox = conftest.code_folder, conftest.sandbox
+sandbox = conftest.sandbox
 TASK = "Compare alpha and beta"
 PLANS = {TASK: [Part("Alpha grows?"), Part("Beta stays?")]}
 WIDE = "document.documentElement.scrollWidth"

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+import pytest
 from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
@@ -127,8 +128,7 @@ def by_command(base: Path, state: Path) -> Generator[Call]:
     """Call as a person does."""
     found = settings(base, state)
     base.joinpath("config.toml").write_text(
-        f'state_dir = "{found.state_dir}"\n[embeddings]\nkind = "none"\n[vaults.v]\npath = "{found.vault.path}"\n'
-        f'[clients.{CLIENT}]\nkind = "mcp"\n',
+        f'[embeddings]\nkind = "none"\n[vaults.v]\npath = "{found.vault.path}"\n[clients.{CLIENT}]\nkind = "mcp"\n',
         "utf-8",
     )
     common = ["--config", str(base / "config.toml"), "--vault", "v"]
@@ -139,7 +139,9 @@ def by_command(base: Path, state: Path) -> Generator[Call]:
             main.run([*common, "tool", name, json.dumps(arguments), "--client", CLIENT])
         return json.loads(printed.getvalue())
 
-    yield call
+    with pytest.MonkeyPatch.context() as patches:  # the variable of a test's own state counts more than the file
+        patches.setenv("KNAP_STATE_DIR", str(found.state_dir))
+        yield call
 
 
 def masked(answer: object, root: Path) -> object:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from knapper.app import Hub, open_hub, tables
 from knapper.tools import registry
 from knapper.tools.registry import ToolSpec
+from tests import compiled
 from tests.parity import surfaces
 from tests.properties import scaled
 
@@ -79,8 +81,10 @@ ROWS: Final = tables.build_table().specs
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
-    with open_hub(surfaces.settings(tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("state"))) as opened:
+def hub(code_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
+    state = tmp_path_factory.mktemp("state")
+    compiled.put(code_folder, state)
+    with open_hub(surfaces.settings(tmp_path_factory.mktemp("hostile"), state)) as opened:
         yield opened
 
 

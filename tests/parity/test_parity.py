@@ -8,7 +8,7 @@ import pytest
 
 from knapper.app import tables
 from knapper.tools import registry
-from tests import states
+from tests import compiled, states
 from tests.parity import surfaces
 from tests.parity.examples import CALLS
 
@@ -22,9 +22,11 @@ WAYS: Final = {
 
 
 @pytest.fixture(scope="session")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a state folder for all vaults: the sandbox's machine code is made once."""
-    return tmp_path_factory.mktemp("state")
+def state(code_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a state folder for all vaults, with the sandbox's machine code."""
+    made = tmp_path_factory.mktemp("state")
+    compiled.put(code_folder, made)
+    return made
 
 
 _NOT_IN_SCRIPTS: Final = {"find_tool", "show_proposal"}

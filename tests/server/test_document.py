@@ -7,6 +7,7 @@ import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
+from tests import compiled
 from tests.server import apps, contracts
 
 
@@ -64,8 +65,11 @@ def test_a_tool_takes_in_the_document_what_it_takes_in_the_table(client: TestCli
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
+def test_no_generated_request_breaks_the_documents_word(
+    tmp_path: Path, code_folder: Path, mode: GenerationMode
+) -> None:
     with apps.world(tmp_path) as world:
+        compiled.put(code_folder, world.settings.state_dir)
         script = {"code": "__result__ = 1"}  # so that the sandbox is there: it is prepared once
         first = world.hub.table.answer("run_script", script, lambda _: world.hub.context(client="http"))
         found = contracts.broken_words(contracts.of_app(world.app(), world.token()), mode)

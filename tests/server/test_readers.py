@@ -385,6 +385,7 @@ def test_a_look_that_began_earlier_does_not_answer_for_a_later_search() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow  # a server of its own, under load until it has readers
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(sys.platform != "linux", reason="child processes are read from /proc")
 def test_a_server_answers_by_readers_and_leaves_none(

@@ -107,6 +107,7 @@ def test_another_program_that_has_the_port_is_not_taken_for_the_server(tmp_path:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.slow  # starts two servers, and kills one
 def test_a_server_is_found_while_it_runs_and_not_after_it_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

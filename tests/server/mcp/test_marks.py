@@ -19,6 +19,7 @@ from knapper.errors import StorageError
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession, ToolListing
 from knapper.tools.context import ToolSelection
+from tests import compiled
 from tests.index import worlds
 
 NAMES: Final = ("My Notes", "Büro", "Work", "a.b: c/d%20")
@@ -349,7 +350,7 @@ def test_a_session_that_was_shown_foreign_text_only_proposes(tmp_path: Path, rea
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_what_a_script_read_counts_as_read_and_is_marked(tmp_path: Path) -> None:
+def test_what_a_script_read_counts_as_read_and_is_marked(tmp_path: Path, code_folder: Path) -> None:
     async def between(asking: Asking) -> tuple[list[str], Any, Any]:
         code = "__result__ = obsidian.tools.search_vault(query='rainbow')"
         other = "__result__ = obsidian.tools.read_file(path='Mine.md', vault='Work')['content']"
@@ -360,6 +361,7 @@ def test_what_a_script_read_counts_as_read_and_is_marked(tmp_path: Path) -> None
         return [done.structured_content["status"] for done in (before, after)], ran.meta, work
 
     found = settings(tmp_path, NAMES)
+    compiled.put(code_folder, found.state_dir)
     (tmp_path / "vault2" / "Mine.md").write_text("at work", "utf-8")
     told, meta, work = ask(found, between)
 
