@@ -22,7 +22,7 @@ FILES: Final = ("manifest.json", "main.js", "styles.css")
 VERSIONS: Final = "versions.json"
 """By the plugin's version, the oldest Obsidian that it runs in."""
 _STAMP: Final = "sources.stamp"
-_FILES: Final = ("esbuild.config.mjs", "manifest.json", "package-lock.json", "reset.css", "styles.css")
+_FILES: Final = ("esbuild.config.mjs", "layout.mjs", "manifest.json", "package-lock.json", "reset.css", "styles.css")
 _FORBIDDEN: Final = (
     "child_process",
     'require("fs")',
