@@ -5,7 +5,8 @@
 import ts from "typescript";
 
 const MAX_LINE = 160;
-const INDENT = "  ";
+/** How esbuild indents, and how wide a tab is taken for. */
+const INDENT = 2;
 
 const parse = (code) => ts.createSourceFile("main.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
 
@@ -31,7 +32,7 @@ export function dropFields(code) {
 /** Give the code with its new layout; what it means stays. */
 export function layout(code) {
   const file = parse(code);
-  return new Printer(file, code).printParts(file, 0, 0).replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / INDENT.length));
+  return new Printer(file, code).printParts(file, 0, 0);
 }
 
 /** Prints nodes, each at the level of the line that it begins in, from a column of that line on. */
@@ -41,7 +42,7 @@ class Printer {
     this.code = code;
     /** The function that makes an element, by its short name. */
     this.element = /\b(\w+)\("section"/.exec(code)?.[1];
-    this.levels = file.getLineStarts().map((start) => /^ */.exec(code.slice(start, start + 80))[0].length / INDENT.length);
+    this.levels = file.getLineStarts().map((start) => /^ */.exec(code.slice(start, start + 80))[0].length / INDENT);
     this.flats = new Map();
   }
 
@@ -78,7 +79,7 @@ class Printer {
   printParts(node, level, column) {
     let end = this.startOf(node);
     const shift = level - this.levelAt(end);
-    const moved = (text) => (shift ? text.replaceAll(/\n( *)/g, (_, spaces) => `\n${INDENT.repeat(spaces.length / INDENT.length + shift)}`) : text);
+    const moved = (text) => text.replaceAll(/\n( *)/g, (_, spaces) => `\n${"\t".repeat(spaces.length / INDENT + shift)}`);
     let text = "";
     ts.forEachChild(node, (child) => {
       const from = child.getStart(this.file);
@@ -120,10 +121,10 @@ class Printer {
     let text = head;
     for (const [at, part] of parts.entries()) {
       if (at) text += at < kept ? ", " : ",";
-      if (at >= kept) text += `\n${INDENT.repeat(level + 1)}`;
-      text += at < kept ? this.print(part, level, columnAfter(text, column)) : this.print(part, level + 1, INDENT.length * (level + 1));
+      if (at >= kept) text += `\n${"\t".repeat(level + 1)}`;
+      text += at < kept ? this.print(part, level, columnAfter(text, column)) : this.print(part, level + 1, INDENT * (level + 1));
     }
-    return kept && parts.length > kept ? text + tail : `${text}${kept ? "" : `\n${INDENT.repeat(level)}`}${tail}`;
+    return kept && parts.length > kept ? text + tail : `${text}${kept ? "" : `\n${"\t".repeat(level)}`}${tail}`;
   }
 }
 
@@ -132,5 +133,6 @@ const isBare = ({ parameters: [only, ...others] }) => only !== undefined && !oth
 /** The column behind a text that begins at one. */
 function columnAfter(text, column) {
   const at = text.lastIndexOf("\n");
-  return at < 0 ? column + text.length : text.length - at - 1;
+  if (at < 0) return column + text.length;
+  return text.length - at - 1 + (INDENT - 1) * /^\t*/.exec(text.slice(at + 1))[0].length;
 }

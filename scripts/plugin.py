@@ -33,6 +33,7 @@ _FORBIDDEN: Final = (
     "new Function",
     "document.activeElement",
     "document.getElementById",
+    "document.getSelection",
     "document.querySelector",
 )
 """What neither the directory's review nor a phone allows in a plugin, and what looks into the first window alone."""
