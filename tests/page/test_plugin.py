@@ -30,7 +30,7 @@ GARDEN = (
     "Tomatoes get two cans.\n\n## Tools\n\nThe spade hangs in the shed.\n"
 )
 SOON_MS = 500
-"""From the agent's answer until its proposal stands in the open note; the best of a few, as other work has the machine too."""
+"""From the agent's answer until its proposal stands in the note, at the best of a few: the machine has other work."""
 ONLOAD_MS = 30
 """How long Obsidian's start waits for the plugin, at the best of a few."""
 KEY_MS = 1
