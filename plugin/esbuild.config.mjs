@@ -6,13 +6,15 @@ import { build, context, transform } from "esbuild";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { dropFields, layout } from "./layout.mjs";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv.indexOf("--out");
 const TARGET = out > 0 ? process.argv[out + 1] : join(HERE, "../src/knapper/data/plugin");
-const MAX_BYTES = 432_000;
+const MAX_BYTES = 416_000;
 /** What Obsidian itself gives a plugin. */
-const EXTERNAL = ["obsidian", "electron", "@codemirror/*", "@lezer/*"];
+const EXTERNAL = ["electron", "@lezer/*"];
+const GIVEN = /^(?:obsidian|@codemirror\/[\w-]+)$/;
 /** The styles of the shared parts that the plugin draws, in their order. */
 const SHEETS = ["style/parts.css", "style/prose.css", "chat/chat.css", "review/review.css", "review/changes.css", "search/search.css", "runs/runs.css"];
 const KEYFRAMES = /@keyframes [\w-]+ \{(?:[^{}]*\{[^{}]*\})*[^{}]*\}/g;
@@ -43,7 +45,20 @@ const INSTEAD = [
   [/parts[\\/]markdown[\\/]citing\.tsx$/, "citing.ts"],
 ];
 const PURE = /\/\* @__PURE__ \*\/ ?/g;
-const OWN_DOCUMENT = /(?<![\w.$])document(?=\.(?:activeElement|getElementById|querySelector|body|hidden)\b)/g;
+const OWN_DOCUMENT = /(?<![\w.$])document(?=\.(?:activeElement|getElementById|getSelection|querySelector|body|hidden)\b)/g;
+/** Asks for each of Obsidian's modules once, and for no more of it than is used, by the names that the sources have. */
+const given = {
+  name: "given",
+  setup(options) {
+    options.onResolve({ filter: GIVEN }, ({ path, kind }) => (kind === "require-call" ? { path, external: true } : { path, namespace: "given" }));
+    options.onLoad({ filter: GIVEN, namespace: "given" }, async ({ path }) => {
+      const sources = await Promise.all((await readdir(join(HERE, "src"), { recursive: true })).filter((name) => /\.tsx?$/.test(name)).map((name) => readFile(join(HERE, "src", name), "utf8")));
+      const lists = sources.flatMap((text) => [...text.matchAll(/^import \{([^}]*)\} from "([^"]+)";$/gm)]).filter(([, , from]) => from === path);
+      const names = lists.flatMap(([, list]) => list.split(",").map((name) => name.trim())).filter((name) => name && !name.startsWith("type "));
+      return { contents: `export const { ${[...new Set(names)].sort().join(", ")} } = require("${path}");` };
+    });
+  },
+};
 const instead = {
   name: "instead",
   setup(options) {
@@ -58,44 +73,15 @@ const instead = {
   },
 };
 
-const OBSIDIAN = /^var import_obsidian\d* = require\("obsidian"\);\n/m;
-
-/** Ask for Obsidian once, and not anew in each module: they follow one another, so the first has it for all. */
-function askOnce(code) {
-  const [first] = OBSIDIAN.exec(code) ?? [""];
-  const rest = code.replaceAll(new RegExp(OBSIDIAN, "gm"), (line) => (line === first ? line : ""));
-  return rest.replaceAll(/\bimport_obsidian\d+\b/g, "import_obsidian");
-}
-
 /** The comments that esbuild leaves, which are those of members of classes: the sources have all. */
 const COMMENT = /^[ ]*\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm;
-const MAX_LINE = 160;
-
-/** Texts, which have brackets and commas that don't count; the brackets of code, and commas between what stands in them. */
-const TOKENS = /"(?:[^"\\]|\\.)*"|`(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\})*`|\w*\(|[[{\])}]|, /g;
-
-/** Begin a line for each child of an element, in a line that is long; deeper ones stand further in. */
-function breakLine(line, element) {
-  if (line.length <= MAX_LINE || !line.includes(`${element}(`)) return line;
-  const [margin] = /^ */.exec(line);
-  const open = [];
-  return line.replaceAll(TOKENS, (token) => {
-    const within = open.at(-1);
-    if (token === ", " && within?.isElement && ++within.commas > 1) return `,\n${margin}${"  ".repeat(open.filter(({ isElement }) => isElement).length)}`;
-    if (/[([{]$/.test(token)) open.push({ isElement: token === `${element}(`, commas: 0 });
-    else if (/^[\])}]$/.test(token)) open.pop();
-    return token;
-  });
-}
-
-/** Indent with tabs, which takes half the room, without marks for other bundlers; texts that go over lines keep theirs, or this throws. */
-async function indent(code) {
-  const [, element] = /\b(\w+)\("section"/.exec(code) ?? [];
-  const lines = code.replaceAll(PURE, "").replaceAll(COMMENT, "").split("\n").map((line) => breakLine(line, element)).join("\n");
-  const indented = lines.replaceAll(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
-  const [before, after] = await Promise.all([code, indented].map((text) => transform(text, { minifyWhitespace: true, legalComments: "none", charset: "utf8" })));
-  if (before.code.replaceAll(PURE, "") !== after.code) throw new Error("main.js means something else when it is indented with tabs: a text in it goes over lines");
-  return indented;
+/** Lay main.js out to be read, without marks for other bundlers, or throw where it would mean something else. */
+async function write(code) {
+  const plain = dropFields(code.replaceAll(PURE, "").replaceAll(COMMENT, ""));
+  const laidOut = layout(plain);
+  const [before, after] = await Promise.all([plain, laidOut].map((text) => transform(text, { minifyWhitespace: true, legalComments: "none", charset: "utf8" })));
+  if (before.code !== after.code) throw new Error("main.js means something else when it is laid out");
+  return laidOut;
 }
 
 /** Throw where the plugin draws what a sheet of the parts has styles for, and hasn't taken the sheet. */
@@ -111,7 +97,7 @@ async function checkStyles(main, sheet) {
   }
 }
 
-/** Print how many bytes each package and folder has in the output, the largest first; before it is indented with tabs. */
+/** Print how many bytes each package and folder has in the output, the largest first; before it is laid out. */
 function printSizes({ outputs }) {
   const [{ inputs, bytes }] = Object.values(outputs);
   const sums = new Map();
@@ -130,7 +116,7 @@ const finish = {
     options.onEnd(async (result) => {
       if (result.errors.length) return;
       if (process.argv.includes("--sizes")) printSizes(result.metafile);
-      const main = await indent(askOnce(result.outputFiles[0].text));
+      const main = await write(result.outputFiles[0].text);
       if (Buffer.byteLength(main) > MAX_BYTES) throw new Error(`main.js has ${Buffer.byteLength(main)} bytes; ${MAX_BYTES} at most`);
       await mkdir(TARGET, { recursive: true });
       await writeFile(join(TARGET, "main.js"), main);
@@ -157,7 +143,7 @@ const options = {
   banner: { js: BANNER },
   external: EXTERNAL,
   // ui/ has packages of its own, for the page; here each comes once, in this lock file's version.
-  alias: Object.fromEntries(["preact", "@preact/signals"].map((name) => [name, join(HERE, "node_modules", name)])),
+  alias: { preact: join(HERE, "node_modules/preact"), "@preact/signals": join(HERE, "src/instead/signals.ts") },
   nodePaths: [join(HERE, "node_modules")],
   jsxFactory: "jsxElement",
   jsxFragment: "jsxFragment",
@@ -166,7 +152,7 @@ const options = {
   tsconfigRaw: { compilerOptions: { target: "es2022", jsx: "react" } },
   jsxSideEffects: true, // without a comment before each element
   define: { "process.env.NODE_ENV": '"production"' },
-  plugins: [instead, finish],
+  plugins: [given, instead, finish],
   logLevel: "warning",
 };
 

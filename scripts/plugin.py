@@ -22,7 +22,7 @@ FILES: Final = ("manifest.json", "main.js", "styles.css")
 VERSIONS: Final = "versions.json"
 """By the plugin's version, the oldest Obsidian that it runs in."""
 _STAMP: Final = "sources.stamp"
-_FILES: Final = ("esbuild.config.mjs", "manifest.json", "package-lock.json", "reset.css", "styles.css")
+_FILES: Final = ("esbuild.config.mjs", "layout.mjs", "manifest.json", "package-lock.json", "reset.css", "styles.css")
 _FORBIDDEN: Final = (
     "child_process",
     'require("fs")',
@@ -33,6 +33,7 @@ _FORBIDDEN: Final = (
     "new Function",
     "document.activeElement",
     "document.getElementById",
+    "document.getSelection",
     "document.querySelector",
 )
 """What neither the directory's review nor a phone allows in a plugin, and what looks into the first window alone."""

@@ -26,13 +26,23 @@ export interface Standing {
   current: string;
 }
 
+/** What a card shows of a hunk: not its line, which the text around it moves. */
+export function cardKey(hunk: Hunk): string {
+  return JSON.stringify({ ...hunk, line: 0 });
+}
+
+/** What a card is known by while it is drawn anew. */
+export function cardId({ proposal, id }: Hunk): string {
+  return `${proposal} ${id}`;
+}
+
 /** Draw a card; it acts on keys while it has the focus: A, R, E, arrows, Escape. */
 export function drawCard(hunk: Hunk, standing: Standing, actions: CardActions): HTMLElement {
   const root = createDiv({ cls: `knapper knapper-card is-${standing.fit}` });
   root.setAttr("role", "group");
   root.setAttr("aria-label", `Proposed change by ${hunk.client}${hunk.reason ? `: ${hunk.reason}` : ""}`);
   root.setAttr("tabindex", "0");
-  root.dataset["hunk"] = `${hunk.proposal} ${hunk.id}`;
+  root.dataset["hunk"] = cardId(hunk);
   const text = root.createDiv({ cls: "knapper-card-text" });
   drawNew(text, hunk);
   if (standing.fit !== "fits") drawStale(root, hunk, standing);

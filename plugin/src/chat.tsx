@@ -53,15 +53,15 @@ export class ChatView extends DrawnView {
   }
 
   protected override onOpen(): Promise<void> {
-    const { app, host } = this.plugin;
-    const { workspace, vault } = app;
-    this.chat = new Chat(host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, isGuarded: true, showsSteps: true, onContext: (gathered) => new ContextDialog(this.plugin, gathered).open(), onSession: () => undefined, debugging: this.debugging });
+    const { workspace, vault } = this.app;
+    this.chat = new Chat(this.host, { keep: this.plugin.keep, keepsAgents: true, canRest: true, hasSliders: true, isQuiet: true, isGuarded: true, showsSteps: true, onContext: (gathered) => new ContextDialog(this.plugin, gathered).open(), onSession: () => undefined, debugging: this.debugging });
     this.register(() => this.chat.close());
     this.note.value = workspace.getActiveFile()?.path ?? "";
     this.chat.conversation.about.value = this.note.value;
     this.registerEvent(workspace.on("file-open", () => this.switchNote()));
     this.registerEvent(vault.on("rename", (file, before) => file instanceof TFile && this.rename(before, file.path)));
-    this.registerDomEvent(this.contentEl.ownerDocument, "selectionchange", () => this.noticeSelection());
+    this.listen();
+    this.register(this.contentEl.onWindowMigrated(() => this.listen()));
     this.registerDomEvent(this.contentEl, "drop", (event) => this.drop(event), { capture: true });
     this.register(() => window.clearTimeout(this.timer));
     this.register(
@@ -72,12 +72,18 @@ export class ChatView extends DrawnView {
     );
     const { chat } = this;
     this.register(effect(() => this.tellLeftOut(chat.conversation.turns.value.at(-1)?.value)));
-    // What the server allows may have been changed elsewhere, such as on its page in another window.
-    this.registerDomEvent(this.contentEl.ownerDocument.defaultView ?? window, "focus", () => this.relearn());
     this.registerEvent(workspace.on("active-leaf-change", (leaf) => leaf === this.leaf && this.relearn()));
     // Switching while an answer is written waits until its end.
     this.register(effect(() => void (chat.conversation.isBusy.value || untracked(() => this.follow()))));
     return super.onOpen();
+  }
+
+  /** Listen in the window that the view is in now. */
+  private listen(): void {
+    const { ownerDocument } = this.contentEl;
+    this.registerDomEvent(ownerDocument, "selectionchange", () => this.noticeSelection());
+    // What the server allows may have been changed elsewhere, such as on its page in another window.
+    this.registerDomEvent(ownerDocument.defaultView ?? window, "focus", () => this.relearn());
   }
 
   protected refill(): void {

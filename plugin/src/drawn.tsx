@@ -7,6 +7,7 @@ import { Button } from "../../ui/parts/basic";
 import { Dialogs } from "../../ui/parts/floating";
 import { HostContext } from "../../ui/parts/host";
 import { type ConnectionState, describeState } from "./connection";
+import type { AppHost } from "./host";
 import type KnapperPlugin from "./main";
 
 /** Who asks for previews, in Obsidian's settings of its page preview. */
@@ -22,12 +23,14 @@ export abstract class DrawnView extends ItemView {
   override navigation = false;
   protected readonly state: ReadonlySignal<ConnectionState>;
   private readonly kept = signal<ConnectionState>({ kind: "unpaired" });
+  protected readonly host: AppHost;
 
   constructor(
     leaf: WorkspaceLeaf,
     protected readonly plugin: KnapperPlugin,
   ) {
     super(leaf);
+    this.host = plugin.host.forView();
     this.state = this.kept;
   }
 
@@ -37,7 +40,8 @@ export abstract class DrawnView extends ItemView {
   protected abstract refill(): void;
 
   protected override onOpen(): Promise<void> {
-    const { connection, host } = this.plugin;
+    const { host } = this;
+    const { connection } = this.plugin;
     this.contentEl.addClass("knapper", "knapper-view");
     this.kept.value = connection.state;
     this.register(

@@ -90,6 +90,11 @@ export class AppHost implements Host {
     this.client = new Client({ transport: following(plugin.connection), headers: () => ({}) });
   }
 
+  /** The same shell for one view: its dialogs are drawn there, and in no other one that is open. */
+  forView(): AppHost {
+    return Object.assign(Object.create(this) as AppHost, { floaters: new AppFloaters() });
+  }
+
   open(target: Target, where: Where = "view"): void {
     const { plugin } = this;
     if (target.kind === "note") void openTarget(plugin.app, target, where);
@@ -110,10 +115,6 @@ export class AppHost implements Host {
 
   async copy(text: string): Promise<void> {
     await activeWindow.navigator.clipboard.writeText(text); // only the window with the focus may
-  }
-
-  ask(about: NoteTarget & { quote?: string }): void {
-    void this.plugin.openChat({ note: about.path, ...(about.quote ? { quote: about.quote } : {}) });
   }
 
   /** An agent opens a note: in a tab of its own, at once. */

@@ -3,7 +3,7 @@
 import type { Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { Component, MarkdownView, type TAbstractFile, TFile } from "obsidian";
-import type { CardActions } from "./card";
+import { type CardActions, cardId, cardKey } from "./card";
 import { findBlocks } from "./blocks";
 import { editorViewOf, noteOf, openNotes } from "./editors";
 import type KnapperPlugin from "./main";
@@ -65,7 +65,7 @@ export class Marks extends Component {
 
   private async draw(editor: EditorView, view: MarkdownView, file: TFile): Promise<void> {
     const hunks = this.cardsOf(file.path);
-    const key = keyOf(hunks);
+    const key = hunks.map(cardKey).join("\n");
     const shown = this.shown.get(editor);
     if (shown?.key === key && shown.path === file.path) return;
     if (!hunks.length && !placesOf(editor.state).length) {
@@ -75,7 +75,9 @@ export class Marks extends Component {
     const disk = hunks.length ? await this.plugin.app.vault.read(file) : "";
     if (view.file !== file || noteOf(this.plugin.app, editor) !== view) return; // another note was opened meanwhile
     this.shown.set(editor, { path: file.path, key });
+    const held = editor.dom.contains(editor.dom.ownerDocument.activeElement) ? editor.dom.ownerDocument.activeElement?.closest<HTMLElement>(".knapper-card")?.dataset["hunk"] : undefined;
     editor.dispatch({ effects: setPlaces.of(findPlaces(hunks, editor.state.doc, disk)) });
+    if (held) this.focus(editor, held); // the card may be another one now
   }
 
   /** What is shown as cards in a note; where blocks are wished, only what can't be one. */
@@ -96,7 +98,7 @@ export class Marks extends Component {
   }
 
   private refreshReading(path: string): void {
-    const key = keyOf(this.cardsOf(path));
+    const key = this.cardsOf(path).map(cardKey).join("\n");
     if ((this.readingKeys.get(path) ?? "") === key) return;
     this.readingKeys.set(path, key);
     this.plugin.rerenderReading(path);
@@ -129,18 +131,18 @@ export class Marks extends Component {
   /** Put the cursor at a card or a block, and the focus on the card. */
   go(editor: EditorView, { at, hunk, isCard }: Stop): void {
     editor.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "center" }) });
-    if (isCard) this.focus(editor, hunk);
+    if (isCard) this.focus(editor, cardId(hunk));
     else editor.focus();
   }
 
-  private focus(editor: EditorView, hunk: Hunk): void {
+  private focus(editor: EditorView, id: string): void {
     // The card is drawn after the editor has measured itself.
     editor.requestMeasure({
       read: () => null,
       write: () => {
         const cards = editor.dom.querySelectorAll<HTMLElement>(".knapper-card");
-        const card = [...cards].find((one) => one.dataset["hunk"] === `${hunk.proposal} ${hunk.id}`);
-        card?.focus({ preventScroll: true });
+        const card = [...cards].find((one) => one.dataset["hunk"] === id);
+        if (!card?.contains(editor.dom.ownerDocument.activeElement)) card?.focus({ preventScroll: true });
       },
     });
   }
@@ -161,13 +163,8 @@ export class Marks extends Component {
         const next = places[(at + (to === "next" ? 1 : places.length - 1)) % places.length];
         if (!next) return;
         editor.dispatch({ selection: { anchor: next.from }, effects: EditorView.scrollIntoView(next.from, { y: "center" }) });
-        this.focus(editor, next.hunk);
+        this.focus(editor, cardId(next.hunk));
       },
     };
   }
-}
-
-/** Two lists with the same key are drawn alike; a line that only moved isn't read again. */
-function keyOf(hunks: readonly Hunk[]): string {
-  return JSON.stringify(hunks.map((hunk) => [hunk.proposal, hunk.id, hunk.old, hunk.new, hunk.stale ?? "", hunk.edited ?? false]));
 }

@@ -1,7 +1,7 @@
 /** The same cards in reading view: below the part of the note that they are about. */
 
 import type { MarkdownPostProcessorContext } from "obsidian";
-import { type CardActions, drawCard } from "./card";
+import { type CardActions, cardId, drawCard } from "./card";
 import type KnapperPlugin from "./main";
 import type { Marks } from "./marks";
 import type { Hunk } from "./waiting";
@@ -51,7 +51,7 @@ function actions(plugin: KnapperPlugin): CardActions {
     leave: (hunk, to) => {
       const { activeElement } = activeDocument; // of the window that has the focus, which may be a popout
       const cards = [...activeDocument.querySelectorAll<HTMLElement>(".markdown-reading-view .knapper-card")];
-      const at = cards.findIndex((card) => card.dataset["hunk"] === `${hunk.proposal} ${hunk.id}`);
+      const at = cards.findIndex((card) => card.dataset["hunk"] === cardId(hunk));
       if (to === "text" || at < 0) (activeElement as HTMLElement | null)?.blur();
       else cards[(at + (to === "next" ? 1 : cards.length - 1)) % cards.length]?.focus();
     },

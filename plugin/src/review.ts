@@ -2,7 +2,7 @@
 
 import { type EditorState, type Extension, StateEffect, StateField, type Transaction } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, WidgetType } from "@codemirror/view";
-import { type CardActions, drawCard, type Verb } from "./card";
+import { type CardActions, cardKey, drawCard, type Verb } from "./card";
 import { move, type Place, removedPieces } from "./places";
 import type { Hunk } from "./waiting";
 
@@ -90,7 +90,9 @@ class Card extends WidgetType {
   }
 
   override eq(other: Card): boolean {
-    return other.place.hunk === this.place.hunk && other.place.fit === this.place.fit && other.current === this.current;
+    // Hunks are read anew with each piece of news; in a card that stays as it is, what is being written stays too.
+    const isSame = other.place.hunk === this.place.hunk || cardKey(other.place.hunk) === cardKey(this.place.hunk);
+    return isSame && other.place.fit === this.place.fit && other.current === this.current;
   }
 
   override get estimatedHeight(): number {

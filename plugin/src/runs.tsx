@@ -36,7 +36,8 @@ export class RunsView extends DrawnView {
   }
 
   protected override onOpen(): Promise<void> {
-    const { host, connection } = this.plugin;
+    const { host } = this;
+    const { connection } = this.plugin;
     this.list = new RunList(host);
     this.watch = new RunWatch(host, () => void this.list.load());
     this.list.onRows = (rows) => this.watch.notice(rows);
@@ -107,7 +108,7 @@ export class RunsView extends DrawnView {
           {shown.kind === "new" && <BeginRun list={list} others={[]} onBegun={(id) => this.openRun(id)} />}
           {shown.kind === "run" && !part && <RunView watch={watch} list={list} part="" focusing={focusing} onOpenPart={(id) => this.openRun(shown.id, id)} />}
           {shown.kind === "run" && part && (
-            <RunPartView key={part.id} watch={watch} id={part.id} onOpen={(id) => this.openRun(shown.id, id)} onReplay={(id) => void replay(this.plugin.host, watch, id)} />
+            <RunPartView key={part.id} watch={watch} id={part.id} onOpen={(id) => this.openRun(shown.id, id)} onReplay={(id) => void replay(this.host, watch, id)} />
           )}
         </div>
       </div>

@@ -113,7 +113,7 @@ export class SearchView extends DrawnView {
 
   protected override onOpen(): Promise<void> {
     const { workspace } = this.app;
-    this.found = new State(this.plugin.host);
+    this.found = new State(this.host);
     this.found.note.value = workspace.getActiveFile()?.path ?? "";
     this.register(() => this.found.stop());
     this.registerEvent(
@@ -152,9 +152,9 @@ export class SearchView extends DrawnView {
       <div class="knapper-search">
         <Tabs label="What is looked for" tabs={TABS} current={tab} onChange={(id) => show(id)}>
           <div class="knapper-body k-main-scroll">
-            {tab === "search" && <Search state={state} host={this.plugin.host} />}
-            {tab === "related" && <Related state={state} host={this.plugin.host} />}
-            {tab === "links" && <Ends state={state} host={this.plugin.host} />}
+            {tab === "search" && <Search state={state} host={this.host} />}
+            {tab === "related" && <Related state={state} host={this.host} />}
+            {tab === "links" && <Ends state={state} host={this.host} />}
           </div>
         </Tabs>
       </div>

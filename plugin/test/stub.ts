@@ -13,16 +13,18 @@ import { drawSettings } from "./settings-tab";
 
 type Options = { cls?: string; text?: string; attr?: Record<string, unknown> };
 const w = window as unknown as Record<string, any>;
+const openWindow = window.open.bind(window); // `open` opens a note here
 
-function make(tag: string, options: Options = {}): HTMLElement {
-  const element = document.createElement(tag);
+/** Make an element, in the document of whatever it is for: a popout window has one of its own, with classes of its own. */
+function make(tag: string, options: Options = {}, owner: Document = document): HTMLElement {
+  const element = owner.createElement(tag);
   if (options.cls) element.className = options.cls;
   if (options.text !== undefined) element.textContent = options.text;
   for (const [name, value] of Object.entries(options.attr ?? {})) element.setAttribute(name, String(value));
   return element;
 }
-w["createDiv"] = (options?: Options) => make("div", options);
-w["createEl"] = make;
+w["createDiv"] = (options?: Options) => make("div", options, w["activeDocument"]);
+w["createEl"] = (tag: string, options?: Options) => make(tag, options, w["activeDocument"]);
 w["createFragment"] = (work: (into: DocumentFragment) => void) => {
   const into = document.createDocumentFragment();
   work(into);
@@ -32,13 +34,19 @@ w["activeDocument"] = document;
 w["activeWindow"] = window;
 const helpers = {
   createEl(this: HTMLElement, tag: string, options?: Options) {
-    return this.appendChild(make(tag, options));
+    return this.appendChild(make(tag, options, this.ownerDocument));
   },
   createDiv(this: HTMLElement, options?: Options) {
-    return this.appendChild(make("div", options));
+    return this.appendChild(make("div", options, this.ownerDocument));
   },
   createSpan(this: HTMLElement, options?: Options) {
-    return this.appendChild(make("span", options));
+    return this.appendChild(make("span", options, this.ownerDocument));
+  },
+  /** Hear that the element was moved into another window. */
+  onWindowMigrated(this: HTMLElement, listener: (win: Window) => void) {
+    const node = this as HTMLElement & { migrated?: Set<typeof listener> };
+    (node.migrated ??= new Set()).add(listener);
+    return () => node.migrated!.delete(listener);
   },
   empty(this: HTMLElement) {
     this.replaceChildren();
@@ -65,7 +73,8 @@ const helpers = {
     return this.isConnected;
   },
 };
-Object.assign(HTMLElement.prototype, helpers);
+const extend = (win: typeof globalThis) => Object.assign(win.HTMLElement.prototype, helpers);
+extend(globalThis);
 Object.assign(DocumentFragment.prototype, { createEl: helpers.createEl, createDiv: helpers.createDiv, createSpan: helpers.createSpan });
 
 class Events {
@@ -116,6 +125,14 @@ class TFile {
   }
 }
 
+function makeEditor(parent: HTMLElement, doc: string, more: state.Extension): view.EditorView {
+  const keys = view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]);
+  const extensions = [commands.history(), keys, markdown(), view.EditorView.lineWrapping, view.EditorView.contentAttributes.of({ "aria-label": "Note" }), more];
+  return new view.EditorView({ parent, root: parent.ownerDocument, state: state.EditorState.create({ doc, extensions }) });
+}
+/** An editor of the open note's text that has nothing of the plugin, to compare with. */
+w["bare"] = () => makeEditor(document.getElementById("note")!.appendChild(make("section")), workspace.active!.getViewData(), []);
+
 /** A note in an editor, saved when the plugin asks for it, and read anew when its file changes on disk. */
 class MarkdownView extends Component {
   mode = "source";
@@ -134,9 +151,7 @@ class MarkdownView extends Component {
     super();
     this.file = file;
     this.saved = text;
-    const history = commands.history();
-    const extensions = [history, view.keymap.of([...commands.defaultKeymap, ...commands.historyKeymap]), markdown(), view.EditorView.lineWrapping, view.EditorView.contentAttributes.of({ "aria-label": "Note" }), app.extensions];
-    const cm = new view.EditorView({ parent, state: state.EditorState.create({ doc: text, extensions }) });
+    const cm = makeEditor(parent, text, app.extensions);
     const offset = ({ line, ch }: { line: number; ch: number }) => cm.state.doc.line(line + 1).from + ch;
     this.editor = {
       cm,
@@ -190,7 +205,7 @@ w["secrets"] = secrets;
 const workspace = Object.assign(new Events(), {
   leaves: [] as { view: any }[],
   active: null as MarkdownView | null,
-  getLeavesOfType: (type: string) => workspace.leaves.filter(({ view }) => (type === "markdown" ? view instanceof MarkdownView : view.getViewType?.() === type)),
+  getLeavesOfType: (type: string) => workspace.leaves.filter(({ view }) => (type === "markdown" && view instanceof MarkdownView) || view.getViewType?.() === type),
   getActiveViewOfType: () => workspace.active,
   getActiveFile: () => workspace.active?.file ?? null,
   onLayoutReady: (work: () => void) => work(),
@@ -212,26 +227,33 @@ const workspace = Object.assign(new Events(), {
   async ensureSideLeaf(type: string) {
     const there = workspace.leaves.find(({ view }) => view.getViewType?.() === type);
     if (there) {
-      document.getElementById("side")!.replaceChildren(there.view.contentEl);
+      if (there.view.contentEl.ownerDocument === document) document.getElementById("side")!.replaceChildren(there.view.contentEl);
       return there;
     }
-    const leaf: any = {
-      app,
-      loadIfDeferred: async () => undefined,
-      async detach() {
-        workspace.leaves = workspace.leaves.filter((one) => one !== leaf);
-        await leaf.view.onClose?.();
-        leaf.view.unload();
-        leaf.view.contentEl.remove();
-      },
-    };
-    leaf.view = app.views[type](leaf);
-    document.getElementById("side")!.replaceChildren(leaf.view.contentEl);
-    await leaf.view.onOpen();
+    const leaf = makeLeaf();
+    await show(leaf, type);
     workspace.leaves.push(leaf);
     return leaf;
   },
 });
+function makeLeaf(): any {
+  const leaf: any = {
+    app,
+    loadIfDeferred: async () => undefined,
+    async detach() {
+      workspace.leaves = workspace.leaves.filter((one) => one !== leaf);
+      await leaf.view.onClose?.();
+      leaf.view.unload?.();
+      leaf.view.contentEl.remove();
+    },
+  };
+  return leaf;
+}
+async function show(leaf: any, type: string): Promise<void> {
+  leaf.view = app.views[type](leaf);
+  document.getElementById("side")!.replaceChildren(leaf.view.contentEl);
+  await leaf.view.onOpen();
+}
 const app: any = {
   workspace,
   views: {},
@@ -335,7 +357,7 @@ class Modal extends Component {
     this.contentEl.append(make("h2", { text }));
   }
   open() {
-    document.body.append(this.contentEl);
+    w["activeDocument"].body.append(this.contentEl);
     (this as any).onOpen();
   }
   close() {
@@ -434,11 +456,12 @@ class Menu {
   onHide(heard: () => void) {
     this.hidden = heard;
   }
-  showAtPosition() {
-    document.body.append(this.root);
+  showAtPosition(_: unknown, owner: Document = document) {
+    owner.body.append(this.root);
+    this.root.querySelector<HTMLElement>("[role^=menuitem]:not(:disabled)")?.focus();
   }
-  showAtMouseEvent() {
-    document.body.append(this.root);
+  showAtMouseEvent(event: MouseEvent) {
+    this.showAtPosition(event, event.view?.document);
   }
 }
 /** As the app's, which has Lucide's icons. */
@@ -465,9 +488,13 @@ class Tab {
 }
 /** As the app's: no rule of the browser stops it, and it can't stream. */
 async function requestUrl(asked: { url: string; method?: string; headers?: Record<string, string>; body?: string; contentType?: string }) {
-  (w["requests"] ??= []).push(`${asked.method ?? "GET"} ${new URL(asked.url).pathname}`);
+  const name = `${asked.method ?? "GET"} ${new URL(asked.url).pathname}`;
+  (w["requests"] ??= []).push(name);
+  const waiting: string[] = (w["asking"] ??= []); // those without an answer yet
+  waiting.push(name);
   const headers = { ...asked.headers, ...(asked.contentType ? { "content-type": asked.contentType } : {}) };
-  const answer = await fetch("/proxy", { method: "POST", body: JSON.stringify({ url: asked.url, method: asked.method ?? "GET", headers, body: asked.body ?? null }) });
+  const body = JSON.stringify({ url: asked.url, method: asked.method ?? "GET", headers, body: asked.body ?? null });
+  const answer = await fetch("/proxy", { method: "POST", body }).finally(() => waiting.splice(waiting.indexOf(name), 1));
   if (answer.status === 502 && answer.headers.get("x-unreachable")) throw new Error("net::ERR_CONNECTION_REFUSED");
   const text = await answer.text();
   return { status: answer.status, text, headers: Object.fromEntries(answer.headers), arrayBuffer: new TextEncoder().encode(text).buffer, get json() { return JSON.parse(text); } };
@@ -526,6 +553,35 @@ const watch = async (): Promise<void> => {
   setTimeout(() => void watch(), w["late_ms"]);
 };
 void watch();
+/** A tab that was open when the app was closed: its view is made when somebody looks at it, and till then another stands there. */
+w["defer"] = (type: string, path = "") => {
+  const leaf = makeLeaf();
+  leaf.view = { getViewType: () => type, contentEl: make("div"), file: path ? new TFile(path) : null };
+  leaf.isDeferred = true;
+  leaf.loadIfDeferred = async () => {
+    leaf.isDeferred = false;
+    leaf.loadIfDeferred = async () => undefined;
+    await show(leaf, type);
+  };
+  workspace.leaves.push(leaf);
+};
+/** Move a view of the plugin, or the open note, into a window of its own, which has the focus then. */
+w["popout"] = (type: string) => {
+  const win = openWindow("", "", "popup,width=620,height=760")! as Window & typeof globalThis;
+  extend(win);
+  for (const sheet of document.querySelectorAll("style, link")) win.document.head.append(win.document.importNode(sheet, true));
+  win.document.title = "Popout";
+  win.document.documentElement.lang = "en";
+  win.document.body.className = document.body.className;
+  const { view: shown } = workspace.leaves.find(({ view }) => view.getViewType?.() === type || (type === "markdown" && view === workspace.active))!;
+  const moved: HTMLElement = shown.contentEl ?? shown.editor.cm.dom;
+  win.document.body.style.display = "block";
+  win.document.body.append(moved);
+  if (type === "markdown") shown.editor.cm.setRoot(win.document);
+  for (const node of [moved, ...moved.querySelectorAll("*")]) for (const heard of (node as any).migrated ?? []) heard(win);
+  w["activeDocument"] = win.document;
+  w["activeWindow"] = win;
+};
 /** Show the open note in a second pane too, which becomes the active one. */
 w["split"] = async () => {
   const { file } = workspace.active!;

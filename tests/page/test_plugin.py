@@ -29,8 +29,12 @@ GARDEN = (
     "# Garden\n\nBeds along the wall.\n\n## Watering\n\nEvery evening, with water from the barrel.\n"
     "Tomatoes get two cans.\n\n## Tools\n\nThe spade hangs in the shed.\n"
 )
-SLOW_MS = 10_000
-"""Only what hangs takes longer; what it takes is printed."""
+SOON_MS = 500
+"""From the agent's answer until its proposal stands in the note, at the best of a few: the machine has other work."""
+ONLOAD_MS = 30
+"""How long Obsidian's start waits for the plugin, at the best of a few."""
+KEY_MS = 1
+"""What a key in a long note costs more than without the plugin, at the best of many each."""
 PROPOSES = '[clients.http]\nsmall = "propose"\n[clients.mcp]\nsmall = "propose"\n'
 PICTURES = os.environ.get("KNAPPER_PICTURES", "")  # noqa: TID251 - a wish of whoever runs the tests
 
@@ -41,6 +45,7 @@ class Desk:
     def __init__(
         self, app: App, server: Running, wire: Wire, vault: Path, connect: Callable[[], dict[str, Any]]
     ) -> None:
+        self.home = vault.parent
         self.app = app
         self.tab = app.tab
         self.server = server
@@ -62,9 +67,26 @@ class Desk:
                 made.append(reply.json()["proposal_id"])
         return made
 
+    @contextmanager
+    def restarted(self) -> Generator[None]:
+        """Stop the server, and serve the vault at its port anew, as the configuration says by now."""
+        config = (self.home / "config.toml").read_text(encoding="utf-8")
+        port = str(self.server.port)
+        self.wire.cut()
+        _ = self.server.stop()
+        with servers.serving(self.vault, "--port", port, home=self.home, config=config) as self.server:
+            self.wire.mend()
+            yield
+
     def status(self, proposal: str) -> str:
         with self.server.client() as agent:
             return str(agent.get(f"/proposals/{proposal}").json()["status"])
+
+    def snap(self, window: Page, name: str) -> None:
+        """Keep a picture of a window as it is."""
+        if PICTURES:
+            Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            _ = window.screenshot(path=str(Path(PICTURES) / f"{name}.png"))
 
     def picture(self, name: str) -> None:
         """Keep a picture of what is shown: as it is, in dark, and at a phone's width."""
@@ -168,6 +190,7 @@ def test_by_keys_one_goes_from_card_to_card_accepts_rejects_and_edits(
         tab.get_by_label("Proposed text").fill("Every evening, with rain.\nTomatoes get three.\n")
         tab.keyboard.press("Control+Enter")
         expect(cards).to_contain_text("Tomatoes get three.")
+        expect(cards).to_be_focused()  # it was drawn anew
         at.app.run("accept-next")
         expect(cards).to_have_count(0)
 
@@ -256,28 +279,47 @@ def test_what_an_mcp_client_proposes_is_heard_at_once_and_idle_there_is_one_long
     tab.clock.install()
     with desk(tab, own_home, capsys) as at:
         assert tab.evaluate("plugin.connection.state.streams") is False  # the stand-in's origin isn't let in
-        tab.evaluate(
-            "new MutationObserver((_, all) => document.querySelector('.knapper-card')"
-            " && (window.seen ??= Date.now())).observe(document.body, {childList: true, subtree: true})"
-        )
-        made = propose_over_mcp(at, "two cans", "one can")
-        expect(tab.get_by_role("group", name="Proposed change by")).to_be_visible()
-        late_ms = tab.evaluate("seen") - made
+        tab.evaluate(SEEN)
+        late_ms: list[float] = []
+        for number, (old, new) in enumerate(EDITS, 1):
+            made = propose_over_mcp(at, old, new)
+            expect(tab.get_by_role("group", name="Proposed change by")).to_have_count(number)
+            late_ms.append(tab.evaluate("seen.at(-1)") - made)
         for view in ("open-search", "show-related", "open-runs", "open-vault-chat", "show-pending"):
             at.app.run(view)
-        expect(tab.get_by_label("Side").get_by_role("group", name="Proposal by")).to_be_visible()
+        expect(tab.get_by_label("Side").get_by_role("group", name="Proposal by")).to_have_count(len(EDITS))
+        # On a busy machine the server loads for a while what asks models; then one request is without an answer.
+        tab.wait_for_function("asking.length === 1", polling=500, timeout=120_000)
+        tab.evaluate("requests.length = 0")
+        tab.wait_for_timeout(3_000)
+        assert set(tab.evaluate("requests")) <= {"GET /events"}
+        assert tab.evaluate("asking") == ["GET /events"]
         for _ in range(2):  # what was still being loaded at the first jump isn't asked for again at the second
             tab.wait_for_function(SETTLED, polling=1_000)
             tab.evaluate("requests.length = 0")
             tab.clock.fast_forward("10:00")
-            expect(tab.locator("#status")).to_have_text("1 here, 1 pending")
-        idle: list[str] = tab.evaluate("requests")
-        print(f"appeared {late_ms:.0f} ms after the agent had its answer; onload {onload_ms(at):.1f} ms")  # noqa: T201
+            expect(tab.locator("#status")).to_have_text("5 here, 5 pending")
+        print(f"appeared {late_ms} ms after the agent had its answer")  # noqa: T201
 
-        assert set(idle) <= {"GET /events"}
-        assert late_ms < SLOW_MS
+        assert set(tab.evaluate("requests")) <= {"GET /events"}
+        assert min(late_ms) < SOON_MS
 
 
+EDITS = (
+    ("Beds along", "Two beds along"),
+    ("## Watering", "## Water"),
+    ("two cans", "one can"),
+    ("## Tools", "## Things"),
+    ("The spade", "A spade"),
+)
+SEEN = """() => {
+    window.seen = [];
+    const look = () => {
+        while (seen.length < document.querySelectorAll('.knapper-card').length) seen.push(Date.now());
+    };
+    new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
+}"""
+"""Notes when each card stood in the note."""
 SETTLED = """() => {
     const count = requests.filter((one) => one !== 'GET /events').length;
     const isSame = count === window.counted;
@@ -286,12 +328,19 @@ SETTLED = """() => {
 }"""
 
 
-def onload_ms(at: Desk) -> float:
-    """Load the plugin anew in a vault of 1,000 notes, as at Obsidian's start, and take the time that it keeps it."""
+def test_it_is_loaded_within_the_time_that_is_asked_in_a_vault_of_a_thousand_notes(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = (PLUGIN_FOLDER / "main.js").read_text(encoding="utf-8")
-    at.tab.evaluate("unload()")
-    at.tab.evaluate("paths = Array.from({length: 1000}, (_, at) => `Note ${at}.md`)")
-    return float(at.tab.evaluate("code => load(code).then(() => onload_ms)", code))
+    notes = {f"Notes/Note {number}.md": f"# Note {number}\n" for number in range(1_000)}
+    with desk(tab, own_home, capsys, others=notes):
+        took_ms: list[float] = []
+        for _ in range(8):
+            tab.evaluate("unload()")
+            took_ms.append(float(tab.evaluate("code => load(code).then(() => onload_ms)", code)))
+        print(f"onload: {[round(one, 1) for one in took_ms]} ms")  # noqa: T201
+
+        assert min(took_ms) < ONLOAD_MS
 
 
 def test_the_panel_lists_what_waits_and_takes_a_change_back(
@@ -327,12 +376,35 @@ def test_the_panel_lists_what_waits_and_takes_a_change_back(
 def test_fifty_proposals_are_drawn_in_a_long_note(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = "".join(f"Line {number} of a note that is long enough.\n" for number in range(20_000))
+    lines = ("" if number % 4 == 3 else f"Line {number} of a note that is long enough." for number in range(20_000))
+    text = "\n".join(lines) + "\n"
     with desk(tab, own_home, capsys, text=text) as at:
         at.propose(*[(f"Line {number} of", f"Row {number} of") for number in range(200, 20_000, 396)])
         expect(tab.locator("#status")).to_have_text("50 here, 50 pending")
         at.app.run("next-pending")
         expect(tab.locator(".knapper-card:focus")).to_have_count(1)
+        with_it, without = tab.evaluate(KEYS)
+        print(f"a key: {with_it:.2f} ms at the best with the plugin, {without:.2f} without")  # noqa: T201
+
+        assert with_it - without < KEY_MS
+
+
+KEYS = """async () => {
+    const editors = [app.workspace.active.editor.cm, bare()];
+    const best = [Infinity, Infinity];
+    const from = editors[0].state.doc.line(10_000).from;
+    for (const editor of editors) editor.dispatch({selection: {anchor: from}, scrollIntoView: true});
+    for (let round = 0; round < 80; round++) {
+        for (const [which, editor] of editors.entries()) {
+            await new Promise((resolve) => setTimeout(resolve));
+            const begun = performance.now();
+            editor.dispatch({changes: {from, insert: 'a'}, userEvent: 'input.type'});
+            best[which] = Math.min(best[which], performance.now() - begun);
+        }
+    }
+    return best;
+}"""
+"""Types in the open note, and in an editor of the same text that has nothing of the plugin."""
 
 
 def test_a_link_from_anywhere_is_asked_about_and_a_wrong_code_changes_nothing(

@@ -64,6 +64,64 @@ def test_web_is_off_with_its_reason_as_long_as_the_server_says_so(
         expect(web).to_have_attribute("aria-pressed", "true")
 
 
+def test_web_is_allowed_and_forbidden_by_the_settings_and_the_next_start_of_the_server(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, ["Fine."]) as (at, _):
+        web = tab.get_by_role("button", name="Web", exact=True)
+        expect(web).to_be_disabled(timeout=120_000)
+        tab.wait_for_function("app.tab.server.length > 0")
+        tab.evaluate("app.tab.setControlValue('server:web.access', true)")
+        expect(tab.locator(".notice", has_text="web.access holds after the server's next start")).to_have_count(1)
+        expect(web).to_be_disabled()
+        with at.restarted():
+            expect(web).to_be_enabled(timeout=120_000)
+            web.click()
+            expect(web).to_have_attribute("aria-pressed", "true")
+            expect(tab.locator(".k-composer-says")).to_contain_text("Web")
+            assert axe.findings(tab) == []
+            tab.evaluate("app.tab.setControlValue('server:web.access', false)")
+            expect(tab.locator(".notice", has_text="holds after the server's next start")).to_have_count(2)
+            with at.restarted():
+                expect(web).to_be_disabled(timeout=120_000)
+                expect(web).to_have_attribute("aria-pressed", "false")
+                expect(web).to_have_attribute("title", re.compile("web access is off"))
+                web.click(force=True)
+                expect(tab.locator(".notice", has_text="Web access is off")).to_have_count(1)
+                say(tab, "And without?")
+                answered(tab)
+                expect(tab.locator(".k-answer")).to_have_text("Fine.")
+
+
+def test_a_note_that_the_owner_hides_is_refused_by_the_server_and_the_chat_goes_on(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hides = '[clients.agent]\nhidden = ["Secret/"]\n'
+    others = {"Secret/Diary.md": "# Diary\n\nNobody reads this.\n"}
+    statuses: list[int] = []
+    tab.on("response", lambda reply: statuses.append(reply.status))
+    with chatting(tab, own_home, capsys, ["Fine."], others=others, web=hides) as (at, model):
+        at.app.open("Secret/Diary.md")
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Diary")
+        say(tab, "What is in it?")
+        problem = tab.locator(".k-problem")
+        expect(problem).to_contain_text("This isn't allowed")
+        expect(problem).to_contain_text("the active file is hidden from this client, or from its agent")
+        at.picture("chat-refused")
+        assert axe.findings(tab) == []
+        assert 403 in statuses
+        assert model.asked == []
+        problem.get_by_role("button", name="Open the settings").click()
+        assert tab.evaluate("settings_opened") is True
+        tab.evaluate("document.querySelector('.settings').remove()")
+
+        at.app.open("Garden.md")
+        expect(tab.locator(".knapper-context")).to_contain_text("Context: Garden")
+        say(tab, "And here?")
+        answered(tab)
+        assert "Nobody reads this" not in json.dumps(model.asked)
+
+
 def test_links_meaning_and_the_limit_decide_which_notes_go_along_and_all_are_listed(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -165,6 +165,31 @@ def test_commands_for_a_note_and_for_all_do_as_they_are_called_and_say_where_not
         expect(said).to_contain_text("undone")
 
 
+def test_what_is_being_written_in_a_card_stays_while_other_proposals_come_and_go(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        _ = at.propose(EDITS[1])
+        wait_for_cards(at, 1)
+        at.app.run("next-pending")
+        expect(tab.get_by_role("group", name="Proposed change by")).to_be_focused()
+        tab.keyboard.press("e")
+        written = tab.get_by_label("Proposed text")
+        written.fill("Tomatoes get nine cans.\n")
+        _ = at.propose(EDITS[0], EDITS[2])
+        wait_for_cards(at, 3)
+        expect(written).to_be_focused()
+        expect(written).to_have_value("Tomatoes get nine cans.\n")
+        tab.get_by_role("group", name="Proposed change by").last.get_by_role("button", name="Reject").click()
+        wait_for_cards(at, 2)
+        expect(written).to_have_value("Tomatoes get nine cans.\n")
+        written.press("Control+Enter")
+        at.app.run("accept-all")
+        wait_for_cards(at, 0)
+
+        assert "nine cans" in at.read()
+
+
 def block_of(name: str, before: str, after: str) -> str:
     """Write an edit block by hand."""
     return f'```ai-edit\n{{"id":"{name}","type":"replace","before":"{before}","after":"{after}"}}\n```\n#ai_edit\n'

@@ -148,6 +148,38 @@ def test_a_conversation_that_is_busy_and_a_refusal_are_told_with_their_ways_out(
         assert tab.evaluate("settings_opened") is True
 
 
+def test_whatever_is_clicked_in_a_view_is_reached_by_the_tab_key_too(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chatting(tab, own_home, capsys, [CITED]) as (at, _):
+        _ = at.propose(("two cans", "one can"))
+        say(tab, "How much water?")
+        answered(tab)
+        for view in VIEWS.split():
+            at.app.run(view)
+            expect(tab.locator("#side .view-content")).to_be_visible()
+            expect(tab.locator("#side .k-skeleton-row")).to_have_count(0)
+            tab.evaluate("document.activeElement.blur(), getSelection().collapse(document.getElementById('side'), 0)")
+            for _ in range(int(tab.evaluate(f"({CONTROLS})().length")) + 12):
+                tab.keyboard.press("Tab")
+                tab.evaluate("document.activeElement.dataset.reached = ''")
+
+            assert (view, tab.evaluate(f"({CONTROLS})().filter((one) => !one.includes('data-reached'))")) == (view, [])
+            assert (view, tab.evaluate(ONLY_BY_MOUSE)) == (view, [])
+
+
+CONTROLS = """() => [...document.querySelectorAll('#side :is(button, a[href], input, select, textarea, summary)')]
+    .filter((node) => node.checkVisibility({visibilityProperty: true}) && !node.disabled && node.tabIndex >= 0)
+    .filter((node) => !(node.type === 'radio' && !node.checked))
+    .map((node) => node.cloneNode().outerHTML)"""
+"""What the Tab key stops at; those of a group that the arrow keys go through have no stop of their own."""
+ONLY_BY_MOUSE = """() => [...document.querySelectorAll('#side *')]
+    .filter((node) => getComputedStyle(node).cursor === 'pointer' && node.checkVisibility())
+    .filter((node) => !node.closest('button, a[href], summary, label, input, select, textarea'))
+    .filter((node) => !node.closest('[tabindex], [role=option]'))
+    .map((node) => node.outerHTML.slice(0, 200))"""
+
+
 def test_on_a_phone_nothing_scrolls_sideways_and_in_the_dark_all_can_be_read(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,7 +189,7 @@ def test_on_a_phone_nothing_scrolls_sideways_and_in_the_dark_all_can_be_read(
         answered(tab)
         expect(tab.locator(".k-answer table")).to_be_visible()
         tab.evaluate("document.body.className = 'theme-dark'")
-        for size in ({"width": 390, "height": 844}, {"width": 320, "height": 640}):
+        for size in ({"width": 390, "height": 844}, {"width": 320, "height": 640}, {"width": 200, "height": 640}):
             tab.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
             for view in VIEWS.split():
                 at.app.run(view)
@@ -165,6 +197,7 @@ def test_on_a_phone_nothing_scrolls_sideways_and_in_the_dark_all_can_be_read(
                 expect(tab.locator("#side .k-skeleton-row")).to_have_count(0)
                 assert (view, tab.evaluate(WIDER)) == (view, [])
                 assert (view, axe.findings(tab)) == (view, [])
+        tab.set_viewport_size({"width": 320, "height": 640})  # Obsidian's own, which no side bar makes narrower
         tab.evaluate("plugin.openSettings()")
         expect(tab.get_by_role("dialog", name="Settings")).to_be_visible()
 

@@ -155,7 +155,7 @@ function Extras({ chat }: { chat: Chat }): JSX.Element | null {
           onClick={() => {
             chat.attach(selected);
             chat.selection.value = null;
-            getSelection()?.removeAllRanges();
+            document.getSelection()?.removeAllRanges();
           }}
         >
           <Icon name="plus" />
