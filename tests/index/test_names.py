@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from knapper.index.database import POSTINGS_PREFIX
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.snapshot import RankingWeights, SqliteSnapshotCache, score_notes
-from knapper.index.tokenizer import parse_query
-from knapper.index.words import postings
+from knapper.index.tokenizer import Stemmer, parse_query, without_run_ends
+from knapper.index.words import fts5, postings
+from knapper.index.words.bm25 import PostingsEngine
 from knapper.index.words.fulltext import KeywordRanker
 from knapper.vault.access import Policy
 from tests.index import worlds
@@ -113,6 +115,72 @@ def test_both_engines_for_words_score_names_alike_after_changes(tmp_path: Path, 
 
     assert derived == pytest.approx(plain)
     assert {"Zeppelin.md", "Garden fence.md"} <= derived.keys()
+
+
+ALIASED = '---\naliases:\n  - The greenhouses\n  - "?!"\n  - 検索の庭\n---\nPanes.\n'
+
+
+def test_the_derived_file_holds_the_stems_of_names_but_for_those_that_changed(tmp_path: Path) -> None:
+    with opened(tmp_path, {**NOTES, "Glass.md": ALIASED, "?!.md": "Signs alone.\n"}) as engine:
+        postings.build(engine.store.database)
+        before = derived_stems(engine)
+        worlds.fill(engine.view.root, {"Diary.md": ALIASED, "New.md": "x\n", "Zeppelin.md": "Another text.\n"})
+        (engine.view.root / "Letters.md").unlink()
+        engine.refresh()
+        after = derived_stems(engine)
+
+    assert before["Glass.md"] == [["glass"], ["the", "greenhous"], ["検索", "索の", "の庭"]]
+    assert before["?!.md"] == []
+    assert before.keys() == {*NOTES, "Glass.md", "?!.md"}
+    assert after.keys() == before.keys() - {"Diary.md", "Letters.md"}
+    assert after == {path: before[path] for path in after}
+
+
+def derived_stems(engine: Engine) -> dict[str, list[list[str]]]:
+    """Return what the derived file holds of the current notes, which is what the tables give."""
+    words, stemmer = PostingsEngine(engine.folder), Stemmer()
+    with engine.store.database.snapshot() as connection:
+        path_of: dict[int, str] = dict(connection.execute("SELECT id, path FROM files"))
+        found = words.name_stems(connection, list(path_of))
+        for file, names in found.items():
+            stems = stemmer.stems([name for _, name in fts5.read_names(connection, [file])])
+            assert names == [without_run_ends(one) for one in stems if one]
+    words.close()
+    stemmer.close()
+    return {path_of[file]: names for file, names in found.items()}
+
+
+def test_damaged_stems_of_names_change_no_score(tmp_path: Path) -> None:
+    with opened(tmp_path, NOTES) as engine:
+        plain = named(engine, "the zeppelin over the garden fence")
+        postings.build(engine.store.database)
+        (path,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        raw = path.read_bytes()
+        path.write_bytes(raw.replace(b"garden fenc", b"garden bang"))
+        damaged = named(engine, "the zeppelin over the garden fence")
+
+        assert raw.count(b"garden fenc") == 1
+        assert damaged == pytest.approx(plain)
+        assert not path.exists()
+
+
+def test_a_file_of_an_earlier_version_is_derived_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "MIN_ROWS", 1)
+    with opened(tmp_path, NOTES) as engine:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(postings, "_KIND", "postings 2")
+            postings.build(engine.store.database)
+        (old,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        due = [postings.is_due(engine.store.database)]
+        before = named(engine, "zeppelin")
+        engine.refresh()
+        after = named(engine, "zeppelin")
+        (new,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        due.append(postings.is_due(engine.store.database))
+
+    assert due == [True, False]
+    assert new != old
+    assert before == pytest.approx(after)
 
 
 def test_both_engines_for_words_count_the_same_chunks_after_changes(tmp_path: Path) -> None:
