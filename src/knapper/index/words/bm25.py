@@ -78,7 +78,7 @@ class _TableState:
         return np.sort(np.concatenate((old[is_old], len(self.lists.ids) + added[is_added])))
 
 
-def _positions(known: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _positions(known: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return where each id is among the known ones, and whether it is; the position of an unknown id is another's."""
     places = np.searchsorted(known, ids)
     places[places == len(known)] = 0
@@ -212,6 +212,21 @@ class PostingsEngine:
         if state.dropped is not None:
             counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
         return np.minimum(counts, most).tolist()
+
+    def holding(
+        self, connection: sqlite3.Connection, question_words: Sequence[QueryWord], files: Collection[int]
+    ) -> set[int]:
+        """Return those of *files* whose names or headings hold one of the words.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state = self._state(connection, fts5.NAMES)
+        rows = state.find_rows(np.fromiter(files, np.int64, len(files)))
+        is_found = np.zeros(len(rows), np.bool_)
+        for term in _terms(connection, fts5.NAMES, state, question_words):
+            is_found |= _positions(term.rows, rows)[1]
+        return set(state.ids(rows[is_found]).tolist())
 
     def name_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> dict[int, list[list[str]]]:
         """Return the stems of each name of those files whose names are still what the derived file holds.

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from knapper.index import database, tokenizer
 from knapper.index.documents import StateCache
@@ -97,8 +97,7 @@ _STEM_MARK = "\x1f"
 """Between stems, which never contain it."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameMatch:
+class NameMatch(NamedTuple):
     """How well a query names a note."""
 
     score: float
@@ -140,11 +139,10 @@ class NamingQuestion:
 
     def best(self, names: Iterable[Sequence[str]]) -> NameMatch:
         """Score a file by the best of its names."""
-        found = (self._score(name, shared) for name in names if (shared := self._stems.intersection(name)))
-        best = max(found, default=None)
-        return _NO_NAME if best is None else NameMatch(best[0], is_whole=best[1])
+        found = [self._score(name, shared) for name in names if (shared := self._stems.intersection(name))]
+        return max(found) if found else _NO_NAME
 
-    def _score(self, name: Sequence[str], shared: frozenset[str]) -> tuple[float, bool]:
+    def _score(self, name: Sequence[str], shared: frozenset[str]) -> NameMatch:
         """Score a name by its stems, of which *shared* are the query's, and tell whether the query holds all of them.
 
         A query that is nothing but the name gives 1. One that holds the name as it is written gives the rareness of its
@@ -156,7 +154,7 @@ class NamingQuestion:
         is_whole = count == len(name)
         stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
         if stands and len(name) == self._length:
-            return 1.0, True
+            return NameMatch(1.0, is_whole=True)
         total = self._totals.get(shared)
         if total is None:
             total = self._totals[shared] = sum(self._single.get(stem, 0.0) for stem in shared)
@@ -164,7 +162,8 @@ class NamingQuestion:
             total += sum(share for stems, share in self._content if stems.issubset(name))
         if stands and not total:
             total = sum(share for stems, share in self._others if stems.issubset(name))
-        return min(total, 1.0) * (1.0 if stands else _PARTLY_NAMED * count / len(name)), is_whole
+        share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
+        return NameMatch(min(total, 1.0) * share, is_whole)
 
 
 MAX_NAME_HITS = 100
@@ -290,15 +289,34 @@ class KeywordRanker:
             return NameScores(by_file={})
         naming = NamingQuestion(
             stems=tokenizer.without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
-            content={term.expression() for term in query.content},
+            content=(content := {term.expression() for term in query.content}),
             rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
         )
         stems_by_file = self._named(connection, files)
         matches = {i: naming.best(stems_by_file.get(i, ())) for i in files}
         if query.content != query.words:
-            meant = _content_files(connection, query, chosen, files)
+            meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
             matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
         return NameScores(by_file={i: match.score for i, match in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
+
+    def _holding(
+        self, connection: sqlite3.Connection, words: Sequence[QueryWord], files: Sequence[int]
+    ) -> Collection[int]:
+        """Return those of *files* whose names or headings hold one of the words."""
+        postings = self._ready_postings(connection)
+        if postings is not None:
+            try:
+                return postings.holding(connection, words, files)
+            except (LookupError, ValueError):
+                postings.discard()
+        match = " OR ".join(word.expression for word in words)
+        if not match:
+            return ()
+        rows = connection.execute(
+            "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (match, json.dumps(files)),
+        )
+        return {int(i) for (i,) in rows}
 
     def _rareness(
         self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None
@@ -419,21 +437,6 @@ class KeywordRanker:
 def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:
     condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
     return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
-
-
-def _content_files(
-    connection: sqlite3.Connection, query: Query, chosen: Sequence[QueryWord], files: Sequence[int]
-) -> set[int]:
-    """Return those of *files* whose names hold one of the chosen words that isn't a stop word."""
-    content = {term.expression() for term in query.content}
-    match = " OR ".join(word.expression for word in chosen if word.expression in content)
-    if not match:
-        return set()
-    rows = connection.execute(
-        "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-        (match, json.dumps(files)),
-    )
-    return {int(i) for (i,) in rows}
 
 
 MatchPlace = Literal["title", "heading", "content"]
