@@ -1,16 +1,23 @@
 """What counts for a note: its name, said as a whole or in part, of rare words or common ones; and how long it is."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from knapper.index.database import POSTINGS_PREFIX
+from knapper.index.database import CHUNK_BITS, POSTINGS_PREFIX
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
-from knapper.index.snapshot import RankingWeights, SqliteSnapshotCache, score_notes
+from knapper.index.snapshot import (
+    FusedScores,
+    RankingWeights,
+    SqliteSnapshot,
+    SqliteSnapshotCache,
+    rank_notes,
+    score_notes,
+)
 from knapper.index.tokenizer import Stemmer, parse_query, without_run_ends
 from knapper.index.words import fts5, postings
 from knapper.index.words.bm25 import PostingsEngine
@@ -230,3 +237,23 @@ def test_a_short_note_about_it_comes_before_a_long_one_that_mentions_it(tmp_path
 
     assert [hit.row.note for hit in hits] == ["Short.md", "Long.md"]
     assert [hit.parts["passages"] for hit in hits] == [1, 3]
+
+
+def test_chunks_that_were_removed_meanwhile_still_count(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, three = (number << CHUNK_BITS for number in (1, 2, 3))
+    scores = {one: 0.5, two: 1.0, two + 1: 0.5, **{three + number: 0.1 for number in range(4)}}
+
+    def no_lengths(_snapshot: SqliteSnapshot, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        assert most == 3
+        return dict.fromkeys(notes, 0)
+
+    monkeypatch.setattr(SqliteSnapshot, "lengths", no_lengths)
+    with engine.open_snapshots().snapshot("") as snapshot:
+        ranking = rank_notes(
+            snapshot, FusedScores(scores=scores, keyword=scores, dense={}), {1: 0.2, 7: 0.4}, RankingWeights()
+        )
+
+    assert ranking.lengths == {1: 1, 2: 2, 3: 3}
+    assert ranking.best(3) == [2, 1, 7]
+    assert ranking.best(9) == [2, 1, 7, 3]
+    assert ranking.best(0) == []
