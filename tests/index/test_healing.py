@@ -562,6 +562,19 @@ def test_a_large_index_that_something_else_has_changed_says_so_until_it_was_chec
     assert [len(freshness.notices) for freshness in (before, still, after, later)] == [1, 1, 0, 0]
 
 
+def test_a_search_of_a_large_index_does_not_ask_who_writes_it(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_CHECK_BYTES", 0)
+    os.utime(tmp_path / "s" / "index.db")
+    with worlds.engine(closed, tmp_path / "s") as engine:
+        monkeypatch.setattr(Engine, "is_being_filled", property(lambda _: bool(asked.append("lock"))))
+        notes = found(engine, "beta")
+
+    assert (notes, asked) == (["n0.md", "n1.md", "n2.md"], [])
+
+
 def test_an_index_that_nothing_else_has_changed_is_not_checked(
     closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,17 +1,26 @@
 """What counts for a note: its name, said as a whole or in part, of rare words or common ones; and how long it is."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from knapper.index.database import CHUNK_BITS, POSTINGS_PREFIX
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
-from knapper.index.snapshot import RankingWeights, SqliteSnapshotCache, score_notes
-from knapper.index.tokenizer import parse_query
-from knapper.index.words import postings
+from knapper.index.snapshot import (
+    FusedScores,
+    RankingWeights,
+    SqliteSnapshot,
+    SqliteSnapshotCache,
+    rank_notes,
+    score_notes,
+)
+from knapper.index.tokenizer import Stemmer, parse_query, without_run_ends
+from knapper.index.words import fts5, postings
+from knapper.index.words.bm25 import PostingsEngine
 from knapper.index.words.fulltext import KeywordRanker
 from knapper.vault.access import Policy
 from tests.index import worlds
@@ -115,6 +124,72 @@ def test_both_engines_for_words_score_names_alike_after_changes(tmp_path: Path, 
     assert {"Zeppelin.md", "Garden fence.md"} <= derived.keys()
 
 
+ALIASED = '---\naliases:\n  - The greenhouses\n  - "?!"\n  - 検索の庭\n---\nPanes.\n'
+
+
+def test_the_derived_file_holds_the_stems_of_names_but_for_those_that_changed(tmp_path: Path) -> None:
+    with opened(tmp_path, {**NOTES, "Glass.md": ALIASED, "?!.md": "Signs alone.\n"}) as engine:
+        postings.build(engine.store.database)
+        before = derived_stems(engine)
+        worlds.fill(engine.view.root, {"Diary.md": ALIASED, "New.md": "x\n", "Zeppelin.md": "Another text.\n"})
+        (engine.view.root / "Letters.md").unlink()
+        engine.refresh()
+        after = derived_stems(engine)
+
+    assert before["Glass.md"] == [["glass"], ["the", "greenhous"], ["検索", "索の", "の庭"]]
+    assert before["?!.md"] == []
+    assert before.keys() == {*NOTES, "Glass.md", "?!.md"}
+    assert after.keys() == before.keys() - {"Diary.md", "Letters.md"}
+    assert after == {path: before[path] for path in after}
+
+
+def derived_stems(engine: Engine) -> dict[str, list[list[str]]]:
+    """Return what the derived file holds of the current notes, which is what the tables give."""
+    words, stemmer = PostingsEngine(engine.folder), Stemmer()
+    with engine.store.database.snapshot() as connection:
+        path_of: dict[int, str] = dict(connection.execute("SELECT id, path FROM files"))
+        found = words.name_stems(connection, list(path_of))
+        for file, names in found.items():
+            stems = stemmer.stems([name for _, name in fts5.read_names(connection, [file])])
+            assert names == [without_run_ends(one) for one in stems if one]
+    words.close()
+    stemmer.close()
+    return {path_of[file]: names for file, names in found.items()}
+
+
+def test_damaged_stems_of_names_change_no_score(tmp_path: Path) -> None:
+    with opened(tmp_path, NOTES) as engine:
+        plain = named(engine, "the zeppelin over the garden fence")
+        postings.build(engine.store.database)
+        (path,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        raw = path.read_bytes()
+        path.write_bytes(raw.replace(b"garden fenc", b"garden bang"))
+        damaged = named(engine, "the zeppelin over the garden fence")
+
+        assert raw.count(b"garden fenc") == 1
+        assert damaged == pytest.approx(plain)
+        assert not path.exists()
+
+
+def test_a_file_of_an_earlier_version_is_derived_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "MIN_ROWS", 1)
+    with opened(tmp_path, NOTES) as engine:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(postings, "_KIND", "postings 2")
+            postings.build(engine.store.database)
+        (old,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        due = [postings.is_due(engine.store.database)]
+        before = named(engine, "zeppelin")
+        engine.refresh()
+        after = named(engine, "zeppelin")
+        (new,) = engine.folder.glob(f"{POSTINGS_PREFIX}*")
+        due.append(postings.is_due(engine.store.database))
+
+    assert due == [True, False]
+    assert new != old
+    assert before == pytest.approx(after)
+
+
 def test_both_engines_for_words_count_the_same_chunks_after_changes(tmp_path: Path) -> None:
     with opened(tmp_path, {**NOTES, "Long.md": "# One\n\na\n\n# Two\n\nb\n\n# Three\n\nc\n\n# Four\n\nd\n"}) as engine:
         postings.build(engine.store.database)
@@ -162,3 +237,23 @@ def test_a_short_note_about_it_comes_before_a_long_one_that_mentions_it(tmp_path
 
     assert [hit.row.note for hit in hits] == ["Short.md", "Long.md"]
     assert [hit.parts["passages"] for hit in hits] == [1, 3]
+
+
+def test_chunks_that_were_removed_meanwhile_still_count(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, three = (number << CHUNK_BITS for number in (1, 2, 3))
+    scores = {one: 0.5, two: 1.0, two + 1: 0.5, **{three + number: 0.1 for number in range(4)}}
+
+    def no_lengths(_snapshot: SqliteSnapshot, notes: Sequence[int], *, most: int) -> dict[int, int]:
+        assert most == 3
+        return dict.fromkeys(notes, 0)
+
+    monkeypatch.setattr(SqliteSnapshot, "lengths", no_lengths)
+    with engine.open_snapshots().snapshot("") as snapshot:
+        ranking = rank_notes(
+            snapshot, FusedScores(scores=scores, keyword=scores, dense={}), {1: 0.2, 7: 0.4}, RankingWeights()
+        )
+
+    assert ranking.lengths == {1: 1, 2: 2, 3: 3}
+    assert ranking.best(3) == [2, 1, 7]
+    assert ranking.best(9) == [2, 1, 7, 3]
+    assert ranking.best(0) == []

@@ -439,6 +439,10 @@ class Database:
             files += self.path.parent.glob(f"{prefix}*")
         return sum(file.stat().st_size for file in files if file.exists())
 
+    def is_larger(self, size: int) -> bool:
+        """Return whether the files take more than *size* bytes; the database alone often tells."""
+        return (self.path.exists() and self.path.stat().st_size > size) or self.size_bytes() > size
+
     def close(self) -> None:
         """Close every connection; one that another thread is using closes as soon as that thread is done with it."""
         current = threading.current_thread()

@@ -411,9 +411,11 @@ class Filter:
         return "|".join([*restrictions, policy, self.ignore.fingerprint if self.ignore else ""])
 
     def _restrictions(self) -> list[object]:
-        return [getattr(self, f.name) for f in fields(self) if f.name not in _NOT_RESTRICTIONS]
+        return [getattr(self, name) for name in _RESTRICTIONS]
 
 
+_RESTRICTIONS: Final = tuple(one.name for one in fields(Filter) if one.name not in _NOT_RESTRICTIONS)
+"""Looked up once, as each search asks several times whether its filter restricts anything."""
 SqlCondition = tuple[str, list[str]]
 """SQL about ``files f``, and its parameters."""
 

@@ -227,7 +227,8 @@ class Engine:
     def _find_foreign_damage(self) -> str:
         """Check the whole index once where something else has changed its files; mark a damaged one."""
         stored = self.store.database
-        if stored.is_trusted or not self._is_changed_by_others or stored.size_bytes() > _MAX_INLINE_CHECK_BYTES:
+        # In this order: asking whether another process writes takes half a millisecond.
+        if stored.is_trusted or stored.is_larger(_MAX_INLINE_CHECK_BYTES) or not self._is_changed_by_others:
             return ""
         with self._inline_refresh_lock:
             damage = "" if stored.is_trusted or self.damage else self._find_damage()

@@ -407,7 +407,7 @@ class Searcher:
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
         rest = {chunk: cosine for chunk, cosine in rankings.dense.items() if chunk not in near}
-        return keep_matching(snapshot, ranking, near.union(rankings.keyword)), rest
+        return keep_matching(ranking, near.union(rankings.keyword)), rest
 
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter

@@ -408,7 +408,9 @@ def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
         return {}
     low, high = min(scores.values()), max(scores.values())
     width = high - low
-    return {i: (score - low) / width if width > 0 else 1.0 for i, score in scores.items()}
+    if width <= 0:
+        return dict.fromkeys(scores, 1.0)
+    return {i: (score - low) / width for i, score in scores.items()}
 
 
 def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> FusedScores:
@@ -421,8 +423,8 @@ def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, sha
         share = 0.0 if keyword else 1.0
     keyword_share = 1 - share
     scores = {i: keyword_share * score for i, score in keyword_scores.items()}
-    for i, score in dense_scores.items():
-        scores[i] = scores.get(i, 0.0) + share * score
+    known = scores.get
+    scores |= {i: known(i, 0.0) + share * score for i, score in dense_scores.items()}
     return FusedScores(scores=scores, keyword=keyword_scores, dense=dense_scores)
 
 
@@ -479,13 +481,15 @@ def score_notes(
         weights: The constants of the ranking.
     """
     ranks, scales = weights.ranks, weights.scales()
+    first, most = ranks[0], len(ranks)
     scores: dict[int, float] = {}
     for note, chunk_scores in chunks.items():
         if len(chunk_scores) == 1:  # as of most notes
-            total = ranks[0] * chunk_scores[0]
+            total = first * chunk_scores[0]
         else:
             total = sum(map(mul, ranks, sorted(chunk_scores, reverse=True)))
-        scores[note] = total / scales[min(lengths[note], len(ranks)) - 1]
+        length = lengths[note]
+        scores[note] = total / scales[(length if length < most else most) - 1]
     for note, score in names.items():
         scores[note] = scores.get(note, 0.0) + weights.name * score
     return scores
@@ -506,38 +510,45 @@ class NoteRanking:
 
     def best(self, limit: int) -> list[int]:
         """Return the notes with the highest scores, best first."""
-        return heapq.nsmallest(limit, self.notes, key=lambda note: (-self.notes[note], note))
+        highest = heapq.nlargest(limit, self.notes.values())
+        if not highest:
+            return []
+        candidates = [note for note, score in self.notes.items() if score >= highest[-1]]
+        return sorted(candidates, key=lambda note: (-self.notes[note], note))[:limit]
 
 
 def rank_notes(
     snapshot: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
 ) -> NoteRanking:
     """Score the notes of the matching chunks and names."""
-    chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
-    scores_by_note: defaultdict[int, list[float]] = defaultdict(list)
-    note_of = snapshot.note
+    chunks_by_note: dict[int, list[int]] = {}
+    scores_by_note: dict[int, list[float]] = {}
+    several: set[int] = set()
     for chunk, score in chunks.scores.items():
-        note = note_of(chunk)
-        chunks_by_note[note].append(chunk)
-        scores_by_note[note].append(score)
+        note = chunk >> database.CHUNK_BITS
+        if note in chunks_by_note:
+            chunks_by_note[note].append(chunk)
+            scores_by_note[note].append(score)
+            several.add(note)
+        else:
+            chunks_by_note[note], scores_by_note[note] = [chunk], [score]
     # The lengths of notes with enough matching chunks don't have to be read.
     enough = len(weights.ranks)
-    lengths = {
-        note: len(note_chunks) if len(note_chunks) < enough else enough for note, note_chunks in chunks_by_note.items()
-    }
-    read = snapshot.lengths([note for note, length in lengths.items() if length < enough], most=enough)
-    for note, length in read.items():
-        if length > lengths[note]:  # a chunk that was removed meanwhile by another process still counts
-            lengths[note] = length
+    found = {note: min(len(chunks_by_note[note]), enough) for note in several}
+    known = {note for note, length in found.items() if length == enough}
+    lengths = snapshot.lengths([note for note in chunks_by_note if note not in known], most=enough)
+    # A chunk that was removed meanwhile by another process still counts.
+    lengths |= {note: max(length, lengths.get(note, 0)) for note, length in found.items()}
+    if not all(lengths.values()):
+        lengths = {note: length or 1 for note, length in lengths.items()}
     scores = score_notes(scores_by_note, lengths, names, weights)
     return NoteRanking(chunks=chunks, names=names, lengths=lengths, chunks_by_note=chunks_by_note, notes=scores)
 
 
-def keep_matching(snapshot: IndexSnapshot, ranking: NoteRanking, matching: Collection[int]) -> NoteRanking:
+def keep_matching(ranking: NoteRanking, matching: Collection[int]) -> NoteRanking:
     """Keep the notes that match the query; scores stay as they are.
 
     Args:
-        snapshot: The index.
         ranking: Of all candidates.
         matching: The chunks that contain a word of the query, or are near enough in meaning.
 
@@ -546,9 +557,9 @@ def keep_matching(snapshot: IndexSnapshot, ranking: NoteRanking, matching: Colle
     """
     if len(matching) == len(ranking.chunks.scores):  # all of them, as by words alone
         return ranking
-    found = {snapshot.note(chunk) for chunk in matching}.union(ranking.names)
+    found = set(map(database.file_of, matching)).union(ranking.names)
     matching_chunks = {
-        note: [chunk for chunk in chunks if chunk in matching] or chunks
+        note: chunks if len(chunks) == 1 else [chunk for chunk in chunks if chunk in matching] or chunks
         for note, chunks in ranking.chunks_by_note.items()
     }
     notes = {note: score for note, score in ranking.notes.items() if note in found}

@@ -5,6 +5,7 @@ import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 _ENGLISH_WORDS: Final = """
@@ -347,6 +348,15 @@ def _plain_form(word: str) -> str:
         return word.lower()
     decomposed = unicodedata.normalize("NFKD", fold_forms(word).lower())
     return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def without_run_ends(stems: Sequence[str]) -> list[str]:
+    """Leave the single characters out that end a run of a script without spaces: within a longer run there is none."""
+    return [
+        stem
+        for before, stem in pairwise(["", *stems])
+        if len(stem) != 1 or stem.isascii() or len(before) == 1 or before[-1:] != stem
+    ]
 
 
 _MAX_CACHED_WORDS = 20_000

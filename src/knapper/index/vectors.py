@@ -589,7 +589,9 @@ def _nearest(
 ) -> dict[int, float]:
     scores[is_excluded] = -np.inf
     best = _largest_places(scores, limit)
-    return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
+    found = scores[best]
+    best, found = best[: (positive := int(np.count_nonzero(found > 0)))], found[:positive]
+    return dict(zip(ids[best].tolist(), found.tolist(), strict=True))
 
 
 def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:

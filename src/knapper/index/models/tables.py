@@ -156,7 +156,9 @@ class TokenTable:
         """Return the vectors of tokens below ``vocabulary``, each with its weight."""
         places = tokens if self.places is None else self.places[tokens]
         rows = np.asarray(self.rows)[places]
-        vectors = rows.astype(np.float32) if self.scales is None else self._unpack(rows, self.scales[places])
+        vectors = (
+            rows.astype(np.float32) if self.scales is None else self._unpack(rows, np.asarray(self.scales)[places])
+        )
         if self.weights is not None:
             vectors *= self.weights[tokens].astype(np.float32)[:, None]
         return vectors

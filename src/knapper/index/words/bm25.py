@@ -27,7 +27,11 @@ _ROUNDING: Final = 1e-9
 """By how much sums in another order may differ, relatively; a row that near to the threshold isn't left out."""
 _KEPT_MASKS: Final = 16
 """Of 0.1 MB for 100,000 rows each."""
-_LONG_LIST: Final = 20_000
+_MAX_CLEARED_SHARE: Final = 0.1
+"""Of the rows, up to which clearing their sums one by one is faster than clearing all."""
+_SHORT_SHARE: Final = 4
+"""How many times as long as adding up a row it takes to look one up."""
+_LONG_LIST: Final = 4_000
 """Rows of a term from which on it pays to look whether the other terms have already decided."""
 
 
@@ -74,7 +78,7 @@ class _TableState:
         return np.sort(np.concatenate((old[is_old], len(self.lists.ids) + added[is_added])))
 
 
-def _positions(known: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _positions(known: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return where each id is among the known ones, and whether it is; the position of an unknown id is another's."""
     places = np.searchsorted(known, ids)
     places[places == len(known)] = 0
@@ -115,6 +119,8 @@ class PostingsEngine:
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
+        self._spare_sums: dict[str, NDArray[np.float64]] = {}
+        """Zeros for the next question, by table; one that comes meanwhile makes its own."""
 
     def is_ready(self, connection: sqlite3.Connection) -> bool:
         """Return whether the state that a connection sees has a whole file."""
@@ -123,6 +129,7 @@ class PostingsEngine:
     def close(self) -> None:
         """Give the file's memory back."""
         self._file, self._states, self._masks = None, {}, []
+        self._spare_sums.clear()
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
@@ -147,7 +154,10 @@ class PostingsEngine:
         _leave_out(norms, required, len(phrases), terms)
         for expression in question.excluded:
             norms[state.find_rows(_matching_ids(connection, table, expression))] = np.inf
-        rows, scores = _best_rows([*terms, *required], norms, question.limit)
+        every = [*terms, *required]
+        sums = self._take_zeros(table, len(norms))
+        rows, scores = _best_rows(every, norms, sums, question.limit)
+        self._give_back(table, sums, every)
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
         return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
@@ -185,8 +195,10 @@ class PostingsEngine:
             counts[word.expression] = len(rows) if is_counted is None else int(np.count_nonzero(is_counted[rows]))
         return counts, len(state.norms) if is_counted is None else int(np.count_nonzero(is_counted))
 
-    def lengths(self, connection: sqlite3.Connection, table: WordTable, files: Sequence[int]) -> list[int]:
-        """Count the rows of each file.
+    def lengths(
+        self, connection: sqlite3.Connection, table: WordTable, files: Sequence[int], *, most: int
+    ) -> list[int]:
+        """Count the rows of each file, up to *most*.
 
         Raises:
             LookupError: The database names no whole file.
@@ -194,10 +206,42 @@ class PostingsEngine:
         state = self._state(connection, table)
         starts = np.array(files, np.int64) << table.file_shift
         ends = starts + (1 << table.file_shift)
-        counts = _count_between(state.lists.ids, starts, ends) + _count_between(state.added, starts, ends)
+        counts = _count_between(state.lists.ids, starts, ends)
+        if len(state.added):
+            counts += _count_between(state.added, starts, ends)
         if state.dropped is not None:
             counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
-        return counts.tolist()
+        return np.minimum(counts, most).tolist()
+
+    def holding(
+        self, connection: sqlite3.Connection, question_words: Sequence[QueryWord], files: Collection[int]
+    ) -> set[int]:
+        """Return those of *files* whose names or headings hold one of the words.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state = self._state(connection, fts5.NAMES)
+        rows = state.find_rows(np.fromiter(files, np.int64, len(files)))
+        is_found = np.zeros(len(rows), np.bool_)
+        for term in _terms(connection, fts5.NAMES, state, question_words):
+            is_found |= _positions(term.rows, rows)[1]
+        return set(state.ids(rows[is_found]).tolist())
+
+    def name_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> dict[int, list[list[str]]]:
+        """Return the stems of each name of those files whose names are still what the derived file holds.
+
+        Raises:
+            LookupError: The database names no whole file.
+        """
+        state, file = self._state(connection, fts5.NAMES), self._open(connection)
+        if file is None:
+            raise LookupError("the index has no whole file of postings")
+        ids = np.array(files, np.int64)
+        places, is_stored = _positions(state.lists.ids, ids)
+        if state.dropped is not None:
+            is_stored &= ~state.dropped[places]
+        return dict(zip(ids[is_stored].tolist(), file.names.stems(places[is_stored].tolist()), strict=True))
 
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
         name = postings.name_of(connection)
@@ -233,15 +277,35 @@ class PostingsEngine:
     def _norms(
         self, connection: sqlite3.Connection, table: WordTable, state: _TableState, question: WordQuestion
     ) -> NDArray[np.float64]:
-        """Return the rows' norms, infinite for those that the question doesn't allow."""
+        """Return the rows' norms, infinite for those that the question doesn't allow.
+
+        They are the state's own where it allows all, and otherwise a copy, which may be written to.
+        """
+        logged: list[int] = []
+        if table is fts5.CHUNKS and not question.include_log:
+            logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
+        if question.allowed is None and not (logged or question.phrases or question.excluded):
+            return state.norms
         norms = state.norms.copy()
         if question.allowed is not None:
             norms[~self._allowed_rows(table, state, question.allowed)] = np.inf
-        if table is fts5.CHUNKS and not question.include_log:
-            logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
-            if logged:
-                norms[state.find_rows(np.array(logged, np.int64))] = np.inf
+        if logged:
+            norms[state.find_rows(np.array(logged, np.int64))] = np.inf
         return norms
+
+    def _take_zeros(self, table: WordTable, count: int) -> NDArray[np.float64]:
+        """Return zeros for the rows' sums: the last ones, as new ones cost a page fault for each 4 kB."""
+        sums = self._spare_sums.pop(table.name, None)
+        return sums if sums is not None and len(sums) == count else np.zeros(count)
+
+    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[_ScoredTerm]) -> None:
+        """Keep sums for the next question, zeros again: only rows of the terms were written to."""
+        if sum(len(term.rows) for term in terms) > _MAX_CLEARED_SHARE * len(sums):
+            sums.fill(0.0)
+        else:
+            for term in terms:
+                sums[term.rows] = 0.0
+        self._spare_sums[table.name] = sums
 
 
 def _count_between(
@@ -382,9 +446,9 @@ def _leave_out(
 
 
 def _best_rows(
-    terms: Sequence[_ScoredTerm], norms: NDArray[np.float64], limit: int
+    terms: Sequence[_ScoredTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the rows with the highest scores, and possibly more, in any order.
+    """Return the rows with the highest scores, and possibly more, in any order; *sums* are zeros, and written to.
 
     Words are added up from the one that can count most; once the best rows so far can't be reached by the words that
     are left, these are looked up for the remaining candidates alone (MaxScore).
@@ -393,15 +457,15 @@ def _best_rows(
     """
     ordered = sorted(terms, key=lambda term: -term.bound)
     left = sum(term.bound for term in ordered)
-    sums = np.zeros(len(norms))
     candidates: NDArray[Any] | None = None
     sample: NDArray[Any] | None = None
     for term in ordered:
         if candidates is None and sample is not None and len(term.rows) > _LONG_LIST:
-            reachable = _lowest_of_best(sums[sample], limit) * (1 - _ROUNDING) - left
+            sample, lowest = _cut_to_best(sample, sums, limit)
+            reachable = lowest * (1 - _ROUNDING) - left
             candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
         left -= term.bound
-        if candidates is not None:
+        if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
             places = np.searchsorted(term.rows, candidates)
             places[places == len(term.rows)] = 0
             has_term = term.rows[places] == candidates
@@ -413,11 +477,23 @@ def _best_rows(
         if sample is None and len(rows) >= limit:
             sample = rows
     if candidates is None:
-        lowest = _lowest_of_best(sums[sample], limit) if sample is not None else 0.0
+        lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
         candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))
     scores = sums[candidates]
     is_kept = scores >= max(_lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
     return candidates[is_kept], scores[is_kept]
+
+
+def _cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:
+    """Return those of at least *limit* rows that are best so far, and the lowest of their sums.
+
+    As sums only grow, these rows tell from then on what the best of all reach at least.
+    """
+    found = sums[rows]
+    if len(rows) > limit:
+        best = np.argpartition(found, -limit)[-limit:]
+        rows, found = rows[best], found[best]
+    return rows, float(found.min())
 
 
 def _lowest_of_best(scores: NDArray[np.float64], limit: int) -> float:

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from knapper.index import database
 from knapper.index.tokenizer import TOKENIZER
@@ -208,6 +208,17 @@ def count_rows(
         row = connection.execute(f"SELECT {', '.join([count_sql] * len(batch))}", batch).fetchone()
         counts.update(zip(batch, map(int, row), strict=True))
     return counts
+
+
+def read_names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
+    """Return the titles and aliases of files, as they are indexed, each with its file."""
+    rows = connection.execute(
+        "SELECT json_group_array(json_array(id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]')))"
+        " FROM files WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(files),),
+    )
+    title_rows = cast("list[tuple[int, str, str]]", json.loads(rows.fetchone()[0]))
+    return [(file, name) for file, title, aliases in title_rows for name in (title, *filter(None, aliases.split("\n")))]
 
 
 def rareness(count: int, total: int) -> float:

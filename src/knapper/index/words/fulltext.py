@@ -6,10 +6,9 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from knapper.index import database, tokenizer
 from knapper.index.documents import StateCache
@@ -98,8 +97,7 @@ _STEM_MARK = "\x1f"
 """Between stems, which never contain it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class NameMatch:
+class NameMatch(NamedTuple):
     """How well a query names a note."""
 
     score: float
@@ -130,6 +128,8 @@ class NamingQuestion:
             for word, share in rareness.items()
             if len(word.stems) == 1 and word.expression in content
         }
+        self._totals: dict[frozenset[str], float] = {}
+        """Of the single words, by the stems that a name shares with the query: many names share the same."""
         self._content, self._others = list[tuple[frozenset[str], float]](), list[tuple[frozenset[str], float]]()
         for word, share in rareness.items():
             if word.expression not in content:
@@ -137,30 +137,33 @@ class NamingQuestion:
             elif len(word.stems) > 1:
                 self._content.append((frozenset(word.stems), share))
 
-    def score(self, name: Sequence[str]) -> NameMatch:
-        """Score a name by its stems.
+    def best(self, names: Iterable[Sequence[str]]) -> NameMatch:
+        """Score a file by the best of its names."""
+        found = [self._score(name, shared) for name in names if (shared := self._stems.intersection(name))]
+        return max(found) if found else _NO_NAME
+
+    def _score(self, name: Sequence[str], shared: frozenset[str]) -> NameMatch:
+        """Score a name by its stems, of which *shared* are the query's, and tell whether the query holds all of them.
 
         A query that is nothing but the name gives 1. One that holds the name as it is written gives the rareness of its
         words, added up to 1 at most: common words are in many a question that doesn't mean the note. One that holds
         only some of its words, or not in order, gives the rareness of these, times their share and ``_PARTLY_NAMED``.
         Stop words count only in a name of nothing else.
         """
-        shared = sum(map(self._stems.__contains__, name))
-        if not shared:
-            return _NO_NAME
-        is_whole = shared == len(name)
-        parts = frozenset(name)
+        count = sum(map(shared.__contains__, name))
+        is_whole = count == len(name)
         stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
         if stands and len(name) == self._length:
             return NameMatch(1.0, is_whole=True)
-        total = 0.0
-        for stem in parts & self._stems:
-            total += self._single.get(stem, 0.0)
-        for stems, share in self._content:
-            total += share if stems <= parts else 0.0
+        total = self._totals.get(shared)
+        if total is None:
+            total = self._totals[shared] = sum(self._single.get(stem, 0.0) for stem in shared)
+        if self._content:
+            total += sum(share for stems, share in self._content if stems.issubset(name))
         if stands and not total:
-            total = sum(share for stems, share in self._others if stems <= parts)
-        return NameMatch(min(total, 1.0) * (1.0 if stands else _PARTLY_NAMED * shared / len(name)), is_whole=is_whole)
+            total = sum(share for stems, share in self._others if stems.issubset(name))
+        share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
+        return NameMatch(min(total, 1.0) * share, is_whole)
 
 
 MAX_NAME_HITS = 100
@@ -178,7 +181,7 @@ class NameScores:
     """How well a query names notes."""
 
     by_file: dict[int, float]
-    """By file id, 0 to 1; see `NamingQuestion.score`. 0 where only a heading contains a word."""
+    """By file id, 0 to 1; see `NamingQuestion.best`. 0 where only a heading contains a word."""
     is_cut: bool = False
     """Whether more names than ``MAX_NAME_HITS`` contain a word of it, and the others didn't count."""
 
@@ -275,23 +278,45 @@ class KeywordRanker:
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
         every = query_words(replace(query, content=query.words), self.stemmer)
-        chosen = [replace(word, times=1) for word in self._heaviest(connection, fts5.NAMES, every)]
+        chosen = [
+            word if word.times == 1 else replace(word, times=1)
+            for word in self._heaviest(connection, fts5.NAMES, every)
+        ]
         question = WordQuestion(words=chosen, limit=MAX_NAME_HITS + 1, allowed=allowed)
         ranked = list(self.best(connection, fts5.NAMES, question))
         files = ranked[:MAX_NAME_HITS]
         if not files:
             return NameScores(by_file={})
         naming = NamingQuestion(
-            stems=_without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
-            content={term.expression() for term in query.content},
+            stems=tokenizer.without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
+            content=(content := {term.expression() for term in query.content}),
             rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
         )
         stems_by_file = self._named(connection, files)
-        matches = {i: max(map(naming.score, stems_by_file.get(i, ())), default=_NO_NAME) for i in files}
+        matches = {i: naming.best(stems_by_file.get(i, ())) for i in files}
         if query.content != query.words:
-            meant = _content_files(connection, query, chosen, files)
+            meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
             matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
         return NameScores(by_file={i: match.score for i, match in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
+
+    def _holding(
+        self, connection: sqlite3.Connection, words: Sequence[QueryWord], files: Sequence[int]
+    ) -> Collection[int]:
+        """Return those of *files* whose names or headings hold one of the words."""
+        postings = self._ready_postings(connection)
+        if postings is not None:
+            try:
+                return postings.holding(connection, words, files)
+            except (LookupError, ValueError):
+                postings.discard()
+        match = " OR ".join(word.expression for word in words)
+        if not match:
+            return ()
+        rows = connection.execute(
+            "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (match, json.dumps(files)),
+        )
+        return {int(i) for (i,) in rows}
 
     def _rareness(
         self, connection: sqlite3.Connection, question: Sequence[QueryWord], *, allowed: NDArray[np.bool_] | None
@@ -324,8 +349,8 @@ class KeywordRanker:
         postings = self._ready_postings(connection)
         if postings is not None:
             try:
-                counts = postings.lengths(connection, fts5.CHUNKS, files)
-                return {file: min(count, most) for file, count in zip(files, counts, strict=True)}
+                counts = postings.lengths(connection, fts5.CHUNKS, files, most=most)
+                return dict(zip(files, counts, strict=True))
             except (LookupError, ValueError):
                 postings.discard()
         rows = connection.execute(
@@ -382,61 +407,36 @@ class KeywordRanker:
         return remaining
 
     def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
-        """Return the stems of each file's names, from the cache as far as possible."""
+        """Return the stems of each file's names, from the derived file and the cache as far as possible."""
+        postings = self._ready_postings(connection)
+        derived: Mapping[int, _NameStems] = {}
+        if postings is not None:
+            try:
+                derived = postings.name_stems(connection, files)
+            except (LookupError, ValueError):
+                postings.discard()
+        others = [file for file in files if file not in derived] if derived else files
+        if not others:
+            return derived
         cached = self._names.get(connection, "", dict)
-        cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
+        cached_stems = {file: stems_of_file for file in others if (stems_of_file := cached.get(file)) is not None}
         names = (
-            _read_file_names(connection, [file for file in files if file not in cached_stems])
-            if len(cached_stems) < len(files)
+            fts5.read_names(connection, [file for file in others if file not in cached_stems])
+            if len(cached_stems) < len(others)
             else []
         )
         new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
         for (file, _), stems in zip(names, self.stemmer.stems([name for _, name in names]), strict=True):
-            new_stems[file].extend([_without_run_ends(stems)] if stems else [])
+            new_stems[file].extend([tokenizer.without_run_ends(stems)] if stems else [])
         if len(cached) > _MAX_CACHED_NAMES:
             cached.clear()
         cached.update(new_stems)
-        return {**cached_stems, **new_stems}
-
-
-def _without_run_ends(stems: Sequence[str]) -> list[str]:
-    """Leave the single characters out that end a run of a script without spaces: within a longer run there is none."""
-    return [
-        stem
-        for before, stem in pairwise(["", *stems])
-        if len(stem) != 1 or stem.isascii() or len(before) == 1 or before[-1:] != stem
-    ]
+        return {**derived, **cached_stems, **new_stems}
 
 
 def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:
     condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
     return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
-
-
-def _content_files(
-    connection: sqlite3.Connection, query: Query, chosen: Sequence[QueryWord], files: Sequence[int]
-) -> set[int]:
-    """Return those of *files* whose names hold one of the chosen words that isn't a stop word."""
-    content = {term.expression() for term in query.content}
-    match = " OR ".join(word.expression for word in chosen if word.expression in content)
-    if not match:
-        return set()
-    rows = connection.execute(
-        "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-        (match, json.dumps(files)),
-    )
-    return {int(i) for (i,) in rows}
-
-
-def _read_file_names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
-    """Return the titles and aliases of files, each with its file."""
-    rows = connection.execute(
-        "SELECT json_group_array(json_array(id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]')))"
-        " FROM files WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(files),),
-    )
-    title_rows = cast("list[tuple[int, str, str]]", json.loads(rows.fetchone()[0]))
-    return [(file, name) for file, title, aliases in title_rows for name in (title, *filter(None, aliases.split("\n")))]
 
 
 MatchPlace = Literal["title", "heading", "content"]

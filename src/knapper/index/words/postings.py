@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.index import database
 from knapper.index.database import POSTINGS_PREFIX, Database
+from knapper.index.tokenizer import Stemmer, without_run_ends
 from knapper.index.words import fts5
 from knapper.index.words.fts5 import WordTable
 from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
@@ -28,14 +29,20 @@ from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_KIND: Final = "postings 2"
+_KIND: Final = "postings 3"
 K1: Final = 1.2
 B: Final = 0.75
 """FTS5's constants of BM25."""
 _BATCH_OCCURRENCES: Final = 100_000
 """Occurrences that are read from SQLite at once, about 7 MB of memory."""
+_BATCH_FILES: Final = 1_000
+"""Files whose names are stemmed at once."""
 MIN_ROWS: Final = 10_000
 """Chunks from which on a file is derived; below, SQLite's own ``bm25()`` takes a few milliseconds."""
+_MAX_FOUND_TERMS: Final = 10_000
+"""About 0.2 kB each."""
+_MAX_KEPT_LENGTH: Final = 100
+"""Characters of a term that is kept."""
 _MIN_CHANGED_ROWS: Final = 2_000
 _MAX_CHANGED_SHARE: Final = 0.05
 """Changed rows, at least and as a share of all, from which on the file is derived anew."""
@@ -61,8 +68,9 @@ class TermLists:
     """Occurrences times the column's weight and scale."""
     checksums: NDArray[np.uint32]
     """Of each term's rows and weights."""
-    checked: set[int] = field(default_factory=set[int])
-    """Terms whose rows were compared with their checksum; a question reads few of a large file's pages."""
+    found: dict[str, tuple[slice, float]] = field(default_factory=dict[str, tuple[slice, float]])
+    """Terms that were looked up, whose rows had their checksum; a question looks for each of its words several times,
+    and reads few of a large file's pages."""
 
     def find(self, term: str) -> tuple[slice, float]:
         """Return where a term's rows are, and its peak; an empty slice where no row has it.
@@ -70,7 +78,16 @@ class TermLists:
         Raises:
             LookupError: They aren't those that were written.
         """
-        raw = term.encode()
+        known = self.found.get(term)
+        if known is None:
+            known = self._look_up(term.encode())
+            if len(self.found) >= _MAX_FOUND_TERMS:
+                self.found.clear()
+            if len(term) <= _MAX_KEPT_LENGTH:
+                self.found[term] = known
+        return known
+
+    def _look_up(self, raw: bytes) -> tuple[slice, float]:
         # Slices of memoryviews take a tenth of the time of an array's.
         starts, terms = self.term_starts.data, self.terms.data
         at = bisect_left(
@@ -79,10 +96,8 @@ class TermLists:
         if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
             return slice(0, 0), 0.0
         place = slice(int(self.starts[at]), int(self.starts[at + 1]))
-        if at not in self.checked:
-            if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
-                raise LookupError("the file of postings is damaged")
-            self.checked.add(at)
+        if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
+            raise LookupError("the file of postings is damaged")
         return place, float(self.peaks[at])
 
 
@@ -90,6 +105,32 @@ def _list_checksum(rows: NDArray[np.int32], weights: NDArray[np.uint16]) -> int:
     return zlib.crc32(weights.data, zlib.crc32(rows.data))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNames:
+    """The stems of the files' titles and aliases, by the position of each file's row among the names."""
+
+    text: NDArray[np.uint8]
+    """All names, one after another: stems between spaces, and names of one file between line breaks."""
+    starts: NDArray[np.int64]
+    """Where each file's names begin."""
+    checksums: NDArray[np.uint32]
+    """Of each file's names."""
+
+    def stems(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
+        """Yield the stems of each name of the files at these positions.
+
+        Raises:
+            LookupError: They aren't those that were written.
+        """
+        text, starts, checksums = self.text.data, self.starts.data, self.checksums.data
+        for place in places:
+            raw = text[starts[place] : starts[place + 1]]
+            if zlib.crc32(raw) != checksums[place]:
+                raise LookupError("the file of postings is damaged")
+            yield [name.split(" ") for name in str(raw, "utf-8").split("\n")] if raw else []
+
+
+_NAME_ARRAYS: Final = {"names.text": "|u1", "names.starts": "<i8", "names.checksums": "<u4"}
 _ARRAYS: Final = {
     "ids": "<i8",
     "lengths": "<i4",
@@ -101,8 +142,8 @@ _ARRAYS: Final = {
     "weights": "<u2",
     "checksums": "<u4",
 }
-_LISTS: Final = (".rows", ".weights")
-"""Arrays that are checked term by term; the others are compared with their checksum when the file is opened."""
+_LISTS: Final = (".rows", ".weights", ".text")
+"""Arrays that are checked part by part; the others are compared with their checksum when the file is opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +154,7 @@ class PostingsFile:
     uid: str
     """Of the index that it was derived from."""
     tables: Mapping[str, TermLists]
+    names: StoredNames
 
     @classmethod
     def open(cls, path: Path) -> PostingsFile | None:
@@ -126,10 +168,11 @@ class PostingsFile:
             )
             for table in fts5.TABLES
         }
-        return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables)
+        names = StoredNames(**{name.partition(".")[2]: file.arrays[name] for name in _NAME_ARRAYS})
+        return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables, names=names)
 
 
-def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
+def write_file(path: Path, uid: str, tables: Mapping[str, TermLists], names: StoredNames) -> None:
     """Write a file whole or not at all.
 
     Raises:
@@ -140,6 +183,8 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists]) -> None:
         for name, lists in tables.items()
         for part, dtype in _ARRAYS.items()
     }
+    for name, dtype in _NAME_ARRAYS.items():
+        arrays[name] = ArrayToWrite(dtype=dtype, blocks=(getattr(names, name.partition(".")[2]),))
     write_arrays(path, _KIND, {"uid": uid}, arrays)
 
 
@@ -167,14 +212,15 @@ def build(index: Database) -> None:
     with index.snapshot() as connection:
         uid, generation = database.state_of(connection)
         tables = {table.name: _derive(connection, table) for table in fts5.TABLES}
+        names = _derive_names(connection, tables[fts5.NAMES.name].ids)
     name = f"{POSTINGS_PREFIX}{generation}-{secrets.token_hex(4)}"
-    write_file(folder / name, uid, tables)
+    write_file(folder / name, uid, tables, names)
     with index.transaction(counts=False) as connection:
         # Another process may have begun the index anew, or have given up recording after many changes.
         if database.state_of(connection)[0] == uid and fts5.is_recording(connection):
             fts5.forget_recorded(connection, generation)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fts5.FILE_META, name))
-    del tables
+    del tables, names
     database.return_free_memory()
     remove_stray_files(index)
 
@@ -261,6 +307,30 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
         checksums=np.fromiter(
             (_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(array("q", starts.tobytes()))), np.uint32
         ),
+    )
+
+
+def _derive_names(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> StoredNames:
+    """Stem the titles and aliases of files, ascending by id."""
+    text, starts, checksums = bytearray(), array("q", [0]), array("I")
+    stemmer = Stemmer()
+    for first in range(0, len(ids), _BATCH_FILES):
+        files: list[int] = ids[first : first + _BATCH_FILES].tolist()
+        names = fts5.read_names(connection, files)
+        lines: dict[int, list[str]] = {file: [] for file in files}
+        for (file, _), stems in zip(names, stemmer.stems([name for _, name in names]), strict=True):
+            if stems:
+                lines[file].append(" ".join(without_run_ends(stems)))
+        for file in files:
+            raw = "\n".join(lines[file]).encode()
+            text += raw
+            starts.append(len(text))
+            checksums.append(zlib.crc32(raw))
+    stemmer.close()
+    return StoredNames(
+        text=np.frombuffer(text, np.uint8),
+        starts=np.array(starts, np.int64),
+        checksums=np.array(checksums, np.uint32),
     )
 
 
