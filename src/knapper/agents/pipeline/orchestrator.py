@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self, cast
+from typing import Final, Self
 
 import json_repair
 from pydantic_ai import Agent
@@ -23,7 +23,7 @@ from knapper.agents.pipeline.task import TaskAgentConfig
 from knapper.agents.pipeline.web import Researcher
 from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import is_object
 from knapper.tools.registry import ToolSpec
 
 STEP_RANGE: Final = (1, 8)
@@ -123,9 +123,9 @@ def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -
         decoded: object = json_repair.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(decoded, dict) or replies.is_too_deep(cast("object", decoded)):
+    if not is_object(decoded) or replies.is_too_deep(decoded):
         return None
-    row = cast("dict[str, object]", replies.join_surrogates_in_json(cast("JSONValue", decoded)))
+    row = replies.join_surrogates_in_object(decoded)
     phase = _PHASES_BY_NAME.get(str(row.get("next")))
     is_on = phase == "task" or (phase is not None and toggles.as_dict()[phase] is True)
     # Refuses an agent that isn't switched on, and one that would repeat its last step with nothing new.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final, cast
+from typing import Final
 
 from pydantic import TypeAdapter
 from pydantic_ai.exceptions import UsageLimitExceeded
@@ -40,8 +40,8 @@ from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
 from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
 from knapper.agents.pipeline.web import WebQuery, WebResearch
 from knapper.codemode.tasks import ModelSpend
-from knapper.errors import KnapError
-from knapper.jsontypes import JSONValue
+from knapper.errors import KnapError, StorageError
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 
@@ -114,25 +114,34 @@ def dump_state(state: PausedState) -> dict[str, JSONValue]:
         "exploration": state.exploration.dump(),
         "messages": ModelMessagesTypeAdapter.dump_json(list(state.messages)).decode(),
         "rounds": state.rounds,
-        "steps": cast("JSONValue", _STEPS_ADAPTER.dump_python(state.steps, mode="json")),
-        "web": cast("JSONValue", _WEB_ADAPTER.dump_python(state.web, mode="json")),
+        "steps": _STEPS_ADAPTER.dump_python(state.steps, mode="json"),
+        "web": _WEB_ADAPTER.dump_python(state.web, mode="json"),
         "spent": spent,
         "trace": [*state.trace],
     }
 
 
 def load_state(data: Mapping[str, JSONValue]) -> PausedState:
-    """Read a state that `dump_state` wrote."""
-    rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", data["spent"])
-    return PausedState(
-        exploration=scout.load_exploration(str(data["exploration"])),
-        messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
-        rounds=int(str(data["rounds"])),
-        steps=_STEPS_ADAPTER.validate_python(data["steps"]),
-        web=_WEB_ADAPTER.validate_python(data["web"]),
-        spent={phase: _read_spent(row) for phase, row in rows.items()},
-        trace=events.entries_of(data),
-    )
+    """Read a state that `dump_state` wrote.
+
+    Raises:
+        StorageError: It holds something else.
+    """
+    spent = object_or_empty(data.get("spent"))
+    try:
+        return PausedState(
+            exploration=scout.load_exploration(str(data["exploration"])),
+            messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
+            rounds=int(str(data["rounds"])),
+            steps=_STEPS_ADAPTER.validate_python(data["steps"]),
+            web=_WEB_ADAPTER.validate_python(data["web"]),
+            spent={phase: _read_spent(object_or_empty(spent[phase])) for phase in _COUNTED_PHASES if phase in spent},
+            trace=events.entries_of(data),
+        )
+    except (LookupError, ValueError, ArithmeticError) as error:
+        raise StorageError(
+            f"the paused task can't be read ({type(error).__name__})", hint="start the task again", code="paused_task"
+        ) from error
 
 
 def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:

@@ -5,8 +5,9 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -182,15 +183,14 @@ class Exploration:
 _SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
 
 
+_KNOWN_ADAPTER: Final = TypeAdapter(dict[str, NoteSelectionMetadata])
+
+
 def load_exploration(text: str) -> Exploration:
     """Read a state that `Exploration.dump` wrote."""
     state = object_or_empty(loads(text))
-    known = cast("dict[str, dict[str, object]]", state["known"])
     return Exploration(
-        known={
-            path: NoteSelectionMetadata(**{**one, "sources": tuple(cast("list[str]", one["sources"]))})  # pyright: ignore[reportArgumentType] - as it was written
-            for path, one in known.items()
-        },
+        known=_KNOWN_ADAPTER.validate_python(state["known"]),
         selected=strings_in(state["selected"]),
         reasoning=str(state["reasoning"]),
         confidence=_read_confidence(state["confidence"]),
