@@ -160,13 +160,16 @@ _MAX_THREADS: Final = 4
 """Tools of one turn that run at the same time."""
 
 
+ToolHandler = Callable[[Arguments], Answer]
+"""Carries out a call; runs in a thread."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTool:
     """A tool that one agent has beside those of the table."""
 
     definition: ToolDefinition
-    handle: Callable[[Arguments], Answer]
-    """Carries out a call; runs in a thread."""
+    handle: ToolHandler
 
 
 @dataclass(slots=True, kw_only=True)

@@ -38,7 +38,7 @@ from knapper.agents.pipeline.records import (
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
 from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
-from knapper.agents.pipeline.web import WebQuery, WebResearch
+from knapper.agents.pipeline.web import WebResearch
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, StorageError
 from knapper.jsontypes import JSONValue, object_or_empty
@@ -434,12 +434,7 @@ class PipelineRun:
         self._gathered = None
         self._emit(SelectionEvent(scout=result.as_dict()))
         self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
-        if request.debug:
-            self._emit(
-                Debug(
-                    phase="scout", title="conversation", text=replies.format_conversation(scout_run.progress.messages)
-                )
-            )
+        self._tell_conversation("scout", scout_run.progress.messages)
 
     async def _web(self, step: PipelineStep) -> None:
         request = self.request
@@ -455,16 +450,13 @@ class PipelineRun:
         gathered = await self._gather()
         # A second search starts anew, so the findings of the first one are kept.
         self.paused.web = self.pipeline.web
-        query = WebQuery(task=_focused_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = WebResearch(self._agents_left().make_researcher(), self._context, query)
+        agent, task = self._agents_left().make_researcher(), _focused_task(request.task, step)
+        self._research = research = WebResearch(agent, self._context, task, notes=gathered.text, mark=self._mark)
         _ = self._phase_usage.track("web", research.usage)
         result = await research.run(self._emit)
         self._emit(SourcesEvent(web=result.as_dict()))
         self._report("web", describe_web(result), state="ended")
-        if request.debug:
-            self._emit(
-                Debug(phase="web", title="conversation", text=replies.format_conversation(research.progress.messages))
-            )
+        self._tell_conversation("web", research.progress.messages)
 
     async def _task(self) -> None:
         request = self.request
@@ -483,8 +475,7 @@ class PipelineRun:
         try:
             self.done = await agent.run(lambda text: self._report("task", text))
         finally:
-            if request.debug:
-                self._emit(Debug(phase="task", title="conversation", text=replies.format_conversation(agent.messages)))
+            self._tell_conversation("task", agent.messages)
         for path in self.done.opened:
             self._emit(Navigate(path=path))
         for notice in self.done.notices:
@@ -508,6 +499,10 @@ class PipelineRun:
     def _report(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
         progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
         self._emit(PhaseProgress(phase=phase, state=progress_state, text=text))
+
+    def _tell_conversation(self, phase: Phase, messages: Sequence[ModelMessage]) -> None:
+        if self.request.debug:
+            self._emit(Debug(phase=phase, title="conversation", text=replies.format_conversation(messages)))
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)
