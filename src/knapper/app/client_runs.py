@@ -144,7 +144,8 @@ def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, f
 
 def limit_value(name: str, limits: RunLimits) -> float:
     """Return a limit by its name among `RANGES`."""
-    return limits.seconds / 60 if name == "minutes" else float(getattr(limits, name))
+    value: float = limits.seconds / 60 if name == "minutes" else getattr(limits, name)
+    return value
 
 
 def _limit_fields(requested: Mapping[str, float]) -> dict[str, float | int]:
