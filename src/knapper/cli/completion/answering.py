@@ -9,12 +9,11 @@ import re
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from knapper.cli import places
 from knapper.cli.completion import line
 from knapper.cli.completion.line import Candidate, Word
-from knapper.jsontypes import object_or_empty
 
 if TYPE_CHECKING:
     import sqlite3
@@ -88,7 +87,8 @@ def read_setup(request: Request) -> Setup:
 
 
 def _section(document: Mapping[str, object], name: str) -> Mapping[str, object]:
-    return object_or_empty(document.get(name))
+    section = document.get(name)
+    return cast("Mapping[str, object]", section) if isinstance(section, dict) else {}
 
 
 def _choose_vault(
