@@ -15,11 +15,12 @@ from pydantic_ai.usage import UsageLimits
 from bench import frame, generate, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
+from knapper.agents.loop import StageAgent
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline.context import ContextSelection
 from knapper.agents.pipeline.records import ScoutSettings
 from knapper.agents.pipeline.scopes import ContextScopeConfig
-from knapper.agents.pipeline.scout import Scout, ScoutRun, ScoutTask
+from knapper.agents.pipeline.scout import SCOUT, ScoutRun, ScoutTask
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.tools import notes, table
@@ -72,10 +73,12 @@ def measure(vault: Path, folder: Path, runs: int) -> dict[str, list[float]]:
 
 
 async def _trip(context: Context, note: str) -> float:
-    scout = Scout(
+    rows = {row.name: row for row in table.TOOLS}
+    scout = StageAgent(
+        stage=SCOUT,
         model=FunctionModel(stream_function=_model(note)),
         prompt="x",
-        rows={row.name: row for row in table.TOOLS},
+        rows={name: rows[name] for name in SCOUT.tools if name in rows},
         settings=ScoutSettings(rounds=_ROUNDS),
         limits=UsageLimits(request_limit=50),
     )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from typing_extensions import TypeIs
+
+T = TypeVar("T")
 
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
 """What ``json.loads`` returns; also the values of a note's frontmatter."""
@@ -31,6 +35,16 @@ def is_object(value: object) -> TypeIs[dict[str, JSONValue]]:
 def is_list(value: object) -> TypeIs[list[JSONValue]]:
     """Return whether a value that came as JSON is a list."""
     return isinstance(value, list)
+
+
+def is_sequence(value: object) -> TypeIs[list[object] | tuple[object, ...]]:
+    """Return whether a value is a list or a tuple, of whatever it holds."""
+    return isinstance(value, list | tuple)
+
+
+def one_of(value: object, choices: Iterable[T]) -> T | None:
+    """Return the one of some choices that a value equals; None where it is none of them."""
+    return next((choice for choice in choices if choice == value), None)
 
 
 def object_or_empty(value: object) -> dict[str, JSONValue]:

@@ -51,10 +51,19 @@ SCHEMA: dict[str, JSONValue] = {
         ("", {}),
         ("nothing that means anything", {}),
         ("5", {}),
+        ("{'path': 'a.md', 'paths': ('a.md', 'b.md')}", {"path": "a.md", "paths": ["a.md", "b.md"]}),
+        ("{'path': 'a.md', 7: True}", {"path": "a.md", "7": True}),
     ],
 )
 def test_arguments_are_read_whatever_a_model_sends(raw: str, expected: dict[str, JSONValue]) -> None:
     assert replies.fit_arguments(replies.read_arguments(raw), SCHEMA) == expected
+
+
+@pytest.mark.parametrize("raw", ["{'path': {'a.md', 'b.md'}}", "{'path': b'a.md'}", "{'path': 1j}", "({'a.md'}, 2)"])
+def test_what_json_has_nothing_for_is_no_argument(raw: str) -> None:
+    arguments = replies.read_arguments(raw)
+
+    assert json.loads(json.dumps(arguments)) == arguments
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,16 @@ def test_what_was_transcribed_is_kept_by_content_and_model(tmp_path: Path) -> No
     assert (again.language, again.duration_s) == ("en", 1.5)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b"\xff", b'{"form": 1, "text": 1}', b"[" * 100_000])
+WRONG_TYPES = [
+    b'{"form": 1, "text": "x", "language": "en", "duration_s": 1, "model_id": "m", "segments": 5}',
+    b'{"form": 1, "text": "x", "language": "en", "duration_s": 1, "model_id": "m", "segments": [5]}',
+    b'{"form": 1, "text": "x", "language": "en", "duration_s": [], "model_id": "m", "segments": []}',
+]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{}", b"[]", b"\xff", b'{"form": 1, "text": 1}', b"[" * 100_000, *WRONG_TYPES]
+)
 def test_a_damaged_transcript_is_made_again(tmp_path: Path, damage: bytes) -> None:
     kept = CachedTranscriber(Counting(), TranscriptStore(tmp_path))
     kept.transcribe(audio())

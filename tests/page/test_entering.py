@@ -283,11 +283,12 @@ def test_every_address_of_the_page_is_the_same_document(tmp_path: Path, address:
         asking(world, run)
 
 
-def test_a_page_that_wasnt_built_says_how_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("manifest", ["{", "[]", "{}", '{"files": []}', '{"files": {"index.html": 5}}'])
+def test_a_page_that_wasnt_built_says_how_it_is(tmp_path: Path, manifest: str) -> None:
     files = PageFiles(tmp_path / "nothing")
     broken = tmp_path / "broken"
     broken.mkdir()
-    (broken / "manifest.json").write_text("{", encoding="utf-8")
+    (broken / "manifest.json").write_text(manifest, encoding="utf-8")
     reply = page.missing_reply()
 
     assert not files.is_built

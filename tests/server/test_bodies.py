@@ -12,7 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from knapper.errors import BadInput
+from knapper.server.http.binding import RequestArguments
 from knapper.server.security import BodyIntake
+from knapper.tools.context import SCRIPT_PROFILES
+from knapper.tools.links import GRAPH_TIES
 from tests.server import apps, live
 
 SMALL = replace(apps.NO_LIMIT, max_body_mb=1)
@@ -194,3 +198,13 @@ def test_who_goes_away_while_sending_is_not_answered() -> None:
     answered, bodies = intake([{"type": "http.request", "body": b"ab", "more_body": True}, {"type": "http.disconnect"}])
 
     assert (answered, bodies) == ([], [])
+
+
+def test_a_word_that_is_no_choice_is_refused_with_the_choices() -> None:
+    args = RequestArguments(values={"by": "colour", "profile": "local", "empty": ""})
+
+    assert args.choice("profile", SCRIPT_PROFILES, "strict") == "local"
+    assert args.choice("empty", SCRIPT_PROFILES, "strict") == "strict"
+    with pytest.raises(BadInput, match="'by' can't be 'colour'") as raised:
+        _ = args.choice("by", GRAPH_TIES, "links")
+    assert raised.value.hint == "give links, meaning, both"

@@ -12,10 +12,10 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from knapper.errors import ConflictError, KnapError, NotFound
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, list_or_empty
 from knapper.tools.shapes.write import ProposalAnswer
 
 TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
@@ -32,7 +32,7 @@ class BaseEvent:
         """Return the event in the shape that every surface shows."""
         shape: dict[str, JSONValue] = {"type": self.kind}
         for one in fields(self):  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
-            value = cast("JSONValue | tuple[JSONValue, ...]", getattr(self, one.name))
+            value: JSONValue | tuple[JSONValue, ...] = getattr(self, one.name)
             shape[one.name] = list(value) if isinstance(value, tuple) else value
         return shape
 
@@ -268,7 +268,7 @@ class TraceRecorder:
         self._chars_left -= min(len(whole), max_chars)
         entry[name] = kept
         if is_cut:
-            entry["cut"] = [*cast("list[JSONValue]", entry.get("cut", [])), name]
+            entry["cut"] = [*list_or_empty(entry.get("cut")), name]
 
 
 def _make_encodable(text: str) -> str:

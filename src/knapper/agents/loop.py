@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
 
 import pydantic_ai
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
@@ -16,6 +16,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import prompting
@@ -23,14 +24,27 @@ from knapper.agents.events import Event, Text, ToolCall, ToolResult
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
-from knapper.agents.toolset import GET_CONTINUATION, TableToolset, ToolSession
+from knapper.agents.prompting import PromptName
+from knapper.agents.toolset import (
+    GET_CONTINUATION,
+    AgentTool,
+    TableToolset,
+    ToolHandler,
+    ToolSession,
+    open_tool_session,
+)
 from knapper.errors import KnapError
 from knapper.index import snapshot
 from knapper.jsontypes import JSONValue
 from knapper.tools import search
 from knapper.tools.context import Context
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
+if TYPE_CHECKING:
+    from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
+
+SettingsT = TypeVar("SettingsT", "ScoutSettings", "ResearchSettings")
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
 LoopEnd = Literal["said", "done", "rounds", "calls", "timeout"]
@@ -94,6 +108,67 @@ class LoopProgress:
     def new_messages(self) -> list[ModelMessage]:
         """Return the messages since the loop began, unfinished ones among them."""
         return self.run.new_messages() if self.run else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSpec:
+    """A stage of a task as data: what it may call, by what it gives back and ends, what it is told of its limits."""
+
+    prompt: PromptName
+    tools: tuple[str, ...] = ()
+    """Those of the table that it may be offered."""
+    gives: tuple[ToolDefinition, ...]
+    """Its own tools: by them it gives back what it found, asks the person, and ends."""
+    limits: str
+    """What it is told of its limits; ``{0.rounds}`` stands for a setting."""
+    answer_chars: int
+    """Characters of a tool's answer that the model is shown at once."""
+    spared: frozenset[str] = frozenset()
+    """As in `LoopTask`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAgent(Generic[SettingsT]):
+    """Who works on a stage: a model, instructed and limited for it."""
+
+    stage: StageSpec
+    model: Model
+    prompt: str
+    """The beginning of the system prompt."""
+    settings: SettingsT
+    limits: UsageLimits
+    rows: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
+    """The table's tools that it is offered, by name."""
+    name: str = ""
+    """The model's, as the person wrote it."""
+    rewriter: Rewriter | None = None
+    """Rewrites the task into search queries beforehand; None not to."""
+
+    def make_task(
+        self, prompt: str, context: Context, mark: str, handles: Mapping[str, ToolHandler], is_done: Callable[[], bool]
+    ) -> LoopTask:
+        """Return a task for the loop.
+
+        Args:
+            prompt: What it is to work on.
+            context: The vault, as the agent sees it.
+            mark: Of the blocks of data; empty for a new one.
+            handles: What carries out its own tools, by name; one without isn't offered.
+            is_done: As in `LoopTask`.
+        """
+        stage = self.stage
+        own = [AgentTool(definition=one, handle=handles[one.name]) for one in stage.gives if one.name in handles]
+        return LoopTask(
+            model=self.model,
+            system=f"{self.prompt.strip()}\n\n## Limits\n\n{stage.limits.format(self.settings)}",
+            prompt=prompt,
+            session=open_tool_session(self.rows, context, max_chars=stage.answer_chars, own=own, mark=mark),
+            rounds=self.settings.rounds,
+            timeout_s=self.settings.timeout_s,
+            is_done=is_done,
+            spared=stage.spared,
+            limits=self.limits,
+        )
 
 
 async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, emit: EventSink) -> LoopEnd:

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -63,7 +63,7 @@ LOOP_TOOLS: Final = (
 
 def read_question(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
     """Return the question and the answers to choose from; options that aren't text are dropped."""
-    arguments = cast("Arguments", replies.join_surrogates_in_json(arguments))
+    arguments = replies.join_surrogates_in_object(arguments)
     question, options = arguments.get("question"), arguments.get("options")
     rows = options if isinstance(options, list) else []
     return str(question or "").strip(), tuple(one.strip() for one in rows if isinstance(one, str) and one.strip())
@@ -160,13 +160,16 @@ _MAX_THREADS: Final = 4
 """Tools of one turn that run at the same time."""
 
 
+ToolHandler = Callable[[Arguments], Answer]
+"""Carries out a call; runs in a thread."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTool:
     """A tool that one agent has beside those of the table."""
 
     definition: ToolDefinition
-    handle: Callable[[Arguments], Answer]
-    """Carries out a call; runs in a thread."""
+    handle: ToolHandler
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,10 +230,10 @@ class ToolSession:
         definitions = {one.name: one for one in (*self.loop_tools, *(tool.definition for tool in self.own.values()))}
         schema: replies.Schema = definitions[name].parameters_json_schema if name in definitions else {}
         if name in self.rows:
-            schema = cast("replies.Schema", registry.parameter_schema(self.rows[name]))
+            schema = registry.parameter_schema(self.rows[name])
         # A call's arguments are shown and stored, where a lone surrogate can't be encoded.
         fitted = replies.fit_arguments(replies.read_arguments(raw), schema)
-        return cast("Arguments", replies.join_surrogates_in_json(fitted))
+        return replies.join_surrogates_in_object(fitted)
 
     async def finish_writes(self) -> None:
         """Stop what can be stopped, and wait until no call writes any more."""
@@ -331,7 +334,7 @@ class TableToolset(AbstractToolset[ToolSession]):
         """Call a tool and return its answer for the model; errors are returned with their hints."""
         del tool
         session, call_id = ctx.deps, ctx.tool_call_id or ""
-        arguments = cast("Arguments", tool_args)
+        arguments: Arguments = tool_args
         if name == CALL_TOOL:
             name, arguments = _resolve_call(session, arguments)
         if session.is_repeat(name, arguments):
@@ -364,7 +367,7 @@ class ArgumentValidator:
 
     def __init__(self, definition: ToolDefinition) -> None:
         """Validate the calls of a tool with this definition."""
-        self._schema = cast("replies.Schema", definition.parameters_json_schema)
+        self._schema: replies.Schema = definition.parameters_json_schema
 
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
         """Return the arguments of a call that was sent as JSON."""
@@ -379,7 +382,7 @@ def _describe_row(row: ToolSpec, *, brief: bool) -> ToolDefinition:
     return ToolDefinition(
         name=row.name,
         description=registry.describe(row, brief=brief),
-        parameters_json_schema=cast("dict[str, Any]", registry.parameter_schema(row, brief=brief)),
+        parameters_json_schema=registry.parameter_schema(row, brief=brief),
         sequential=row.effect != "read",
     )
 
@@ -400,7 +403,7 @@ async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Ar
 
 def _answer_call(session: ToolSession, name: str, arguments: Arguments) -> Answer:
     # The table's tools refuse halves of characters; what an agent keeps of a call has to be encodable.
-    encodable = cast("Arguments", replies.join_surrogates_in_json(arguments))
+    encodable = replies.join_surrogates_in_object(arguments)
     if name in session.own:
         try:
             return session.own[name].handle(encodable)
@@ -471,7 +474,7 @@ _LOOP_HANDLERS: Final[Mapping[str, Callable[[ToolSession, str, Arguments], str]]
 
 
 def _return_answer(session: ToolSession, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
-    answer = cast("dict[str, JSONValue]", replies.join_surrogates_in_json(answer))
+    answer = replies.join_surrogates_in_object(answer)
     session.answers[call_id] = answer
     excerpt = session.results.show(call_id, name, answer)
     session.pending_events.append(_make_result(call_id, name, answer, excerpt))
@@ -523,9 +526,7 @@ def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Argu
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
     if name == CALL_TOOL or name not in session.rows:
         return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
-    return name, replies.fit_arguments(
-        replies.read_arguments(inner), cast("replies.Schema", registry.parameter_schema(session.rows[name]))
-    )
+    return name, replies.fit_arguments(replies.read_arguments(inner), registry.parameter_schema(session.rows[name]))
 
 
 def _keep_offered(session: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from knapper.agents.runs import retrieving, service
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
@@ -144,7 +144,8 @@ def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, f
 
 def limit_value(name: str, limits: RunLimits) -> float:
     """Return a limit by its name among `RANGES`."""
-    return limits.seconds / 60 if name == "minutes" else cast("int", getattr(limits, name))
+    value: float = limits.seconds / 60 if name == "minutes" else getattr(limits, name)
+    return value
 
 
 def _limit_fields(requested: Mapping[str, float]) -> dict[str, float | int]:

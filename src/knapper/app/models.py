@@ -1,12 +1,13 @@
 """The models, keys and web provider that the configuration names; nothing is opened."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from knapper.agents.model import names
-from knapper.agents.model.names import ApiKeys, ModelName, Provider
+from knapper.agents.model.names import PROVIDERS, ApiKeys, ModelName, Provider
 from knapper.config import Settings
 from knapper.errors import RefusedError, SetupError
+from knapper.jsontypes import one_of
 from knapper.vault.access import Grants
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def configured_keys(settings: Settings) -> ApiKeys:
     A key from Fireworks' variable is sent to Fireworks alone, even if it serves as the model's own.
     """
     model_settings = settings.model
-    by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in model_settings.keys}
+    by_provider: dict[Provider, str] = {
+        provider: key for name, key in model_settings.keys if (provider := one_of(name, PROVIDERS))
+    }
     is_own = model_settings.name and model_settings.api_key and model_settings.api_key != by_provider.get("fireworks")
     owner = (
         _with_ollama_url(settings, names.parse_model_name(model_settings.name, base_url=model_settings.base_url))

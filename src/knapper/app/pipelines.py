@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from knapper.agents import prompting
 from knapper.agents.events import BackgroundJobs, FinalEventSpec
@@ -34,6 +34,7 @@ from knapper.app.hub import Closeable
 from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.jsontypes import objects_in
 from knapper.system import private
 from knapper.tools import answers
 from knapper.vault import parser
@@ -473,8 +474,7 @@ def preview_context(
         context, request, scout_result, mark=prompting.new_mark(), reader=pipeline_context.read_for_person
     )
     context_data = unified_context.as_dict()
-    rows = cast("list[dict[str, JSONValue]]", context_data["notes"])
-    for row, context_note in zip(rows, unified_context.notes, strict=True):
+    for row, context_note in zip(objects_in(context_data["notes"]), unified_context.notes, strict=True):
         row["foreign"] = context_note.foreign
         if texts:
             _ = answers.mark_if_foreign(reader, context_note.note)

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import click
 
@@ -29,7 +29,7 @@ from knapper.cli.output import ExitCode, pluralize
 from knapper.cli.render import changes
 from knapper.config import Settings
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, objects_in
 from knapper.system import private
 from knapper.tools import answers, files, journal, proposals
 
@@ -141,8 +141,7 @@ class AnswerDisplay:
         if self.done is None:
             return
         self._show_checked(self.done)
-        for one in self.done.removed:
-            row = cast("Mapping[str, JSONValue]", one)
+        for row in objects_in(self.done.removed):
             self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
         for note in self.done.notes:
             self._note(str(note))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final, NoReturn, TextIO, cast
+from typing import Final, NoReturn, TextIO
 
 import click
 
@@ -265,7 +265,7 @@ class LazyGroup(click.Group):
         if row is None:
             return None
         with interrupts.exiting_at_once():
-            command = cast("click.Command", import_module(row.module).command)
+            command: click.Command = import_module(row.module).command
         add_exit_codes(command, f"knap {cmd_name}")
         return command
 

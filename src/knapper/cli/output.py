@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from knapper.cli.options import GlobalOptions
 from knapper.errors import CallerError, ConflictError, KnapError, RefusedError, SetupError, StorageError
+from knapper.jsontypes import is_sequence
 
 if TYPE_CHECKING:
     from knapper.index.refresh import RefreshPhase
@@ -225,8 +226,7 @@ def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str
         note(options, "nothing found")
         if nearest:
             note(options, f"nearest in meaning, which may have nothing to do with it:\n\n{nearest}\n")
-    for notice in cast("Sequence[str]", answer.get("notes", ())):
-        note(options, f"note: {notice}")
+    _print_notices(options, answer)
     return ExitCode.OK if answer.get("results") else ExitCode.NOTHING
 
 
@@ -245,9 +245,14 @@ def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: st
         write(options, text)
     else:
         note(options, nothing)
-    for notice in cast("Sequence[str]", answer.get("notes", ())):
-        note(options, f"note: {notice}")
+    _print_notices(options, answer)
     return ExitCode.OK
+
+
+def _print_notices(options: GlobalOptions, answer: Mapping[str, object]) -> None:
+    notices = answer.get("notes")
+    for notice in notices if is_sequence(notices) else ():
+        note(options, f"note: {notice}")
 
 
 def note(options: GlobalOptions, text: str) -> None:

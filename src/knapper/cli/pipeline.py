@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import click
 
@@ -180,7 +180,7 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
         while finished and display.outcome is not None and display.outcome.state == "asked":
             if options.as_json or not output.can_ask():
                 break
-            finished = _answer_question(runner, client_pipelines, question, display)
+            finished = _answer_question(runner, client_pipelines, question, display, display.outcome)
         return _report_outcome(options, hub, display, finished=finished)
 
 
@@ -204,9 +204,12 @@ def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcom
 
 
 def _answer_question(
-    runner: asyncio.Runner, client_pipelines: VaultPipelines, question: PipelineQuestion, display: PipelineDisplay
+    runner: asyncio.Runner,
+    client_pipelines: VaultPipelines,
+    question: PipelineQuestion,
+    display: PipelineDisplay,
+    outcome: PipelineOutcome,
 ) -> bool:
-    outcome = cast("PipelineOutcome", display.outcome)
     for line in render_question(outcome.question):
         click.echo(output.plain(line), err=True)
     text = click.prompt("answer", err=True)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -90,7 +90,7 @@ def render_node_line(row: JSONRow, depth: int) -> str:
         tier = f", tier {row['tier']}" if row["tier"] in {"A", "B", "C"} else ""
         parts.append(f"score {float(str(row['score'])):.2f}{tier}")
     if row["citation_count"]:
-        parts.append(pluralize(cast("int", row["citation_count"]), "citation"))
+        parts.append(pluralize(int(str(row["citation_count"])), "citation"))
     if row["tokens"]:
         parts.append(f"{row['tokens']} tokens")
     if row["cached"]:
@@ -109,7 +109,7 @@ def render_run(row: JSONRow) -> str:
     lines = [
         render_run_line(row),
         f"model {row['model']}, strategy {row['strategy']}, Code Mode {'on' if row['code_mode'] else 'off'}",
-        f"{pluralize(cast('int', row['node_count']), 'node')}, {row['cached']} from the cache, "
+        f"{pluralize(int(str(row['node_count'])), 'node')}, {row['cached']} from the cache, "
         f"{usage.get('total_tokens', 0)} of {limits['tokens'] or 'any number of'} tokens{_cost_suffix(usage)}",
     ]
     lines += [f"- {plain(str(reason))}" for reason in strings_in(row["reasons"])]
@@ -140,7 +140,7 @@ def render_node(row: JSONRow) -> str:
 def render_progress(event: NodeChanged) -> str:
     """Format a step of a run; empty for steps of no interest."""
     row = event.node
-    depth = cast("int", row["depth"])
+    depth = int(str(row["depth"]))
     if row["state"] in ENDED:
         return render_node_line(row, depth)
     if event.doing in {"", "waiting"}:
@@ -167,8 +167,8 @@ def _dependency_lines(row: JSONRow) -> list[str]:
 
 
 def _retrieval_lines(retrieval: JSONRow) -> list[str]:
-    parts = cast("Mapping[str, float]", retrieval["parts"])
-    part_scores = ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
+    parts = object_or_empty(retrieval["parts"])
+    part_scores = ", ".join(f"{name} {float(str(value)):.2f}" for name, value in parts.items())
     lines = [
         f"retrieval: score {float(str(retrieval['score'])):.2f} ({part_scores})",
         f"tier: {retrieval['tier'] or 'first script'}",
@@ -439,8 +439,8 @@ def list_runs(options: GlobalOptions, number: int) -> ExitCode:
     with _open_runs(options) as client_runs:
         newest, total = client_runs.runs.runs(limit=number)
         asks = app_client_runs.count_questions(client_runs, newest)
-    rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
-    text = "\n".join(render_run_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
+    rows: list[JSONRow] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
+    text = "\n".join(map(render_run_line, rows))
     return output.print_listing(options, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 from knapper.codemode import authoring, evidence, scoring
 from knapper.codemode.authoring import ScriptAuthor, ScriptDraft
@@ -26,7 +26,7 @@ from knapper.codemode.tasks import (
 from knapper.errors import BadInput, CallerError, KnapError
 from knapper.index.documents import Filter
 from knapper.index.search import Hit, SearchRequest
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty, objects_in
 from knapper.tools.context import Context, ScriptExit, ScriptLimits, ScriptResult
 from knapper.vault import parser
 
@@ -321,21 +321,24 @@ def _use_answer(runner: AttemptRunner, need: InformationNeed, answer: Checkpoint
 
 def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -> Retrieval | None:
     """Restore the retrieval that is stored with a question; None if it rests on no note, or on a changed one."""
-    reads = tuple(NoteRead(**cast("dict[str, str]", fields)) for fields in _dict_items(stored, "reads"))
+    reads = tuple(
+        NoteRead(vault=str(fields["vault"]), path=str(fields["path"]), hash=str(fields["hash"]))
+        for fields in objects_in(stored["reads"])
+    )
     if not reads or not all(_is_unchanged(runner, fields) for fields in reads):
         return None
     reported = [
         ReportedCitation(
             path=str(fields["path"]),
             vault=str(fields["vault"]),
-            start=cast("int", fields["snip_start"]),
-            stop=cast("int", fields["snip_end"]),
+            start=int(str(fields["snip_start"])),
+            stop=int(str(fields["snip_end"])),
         )
-        for fields in _dict_items(stored, "citations")
+        for fields in objects_in(stored["citations"])
     ]
-    parts = cast("Mapping[str, float]", stored["parts"])
+    parts = {name: float(str(value)) for name, value in object_or_empty(stored["parts"]).items()}
     score = Score(
-        total=cast("float", stored["score"]),
+        total=float(str(stored["score"])),
         overlap=parts["overlap"],
         coverage=parts["coverage"],
         diversity=parts["diversity"],
@@ -359,11 +362,6 @@ def _is_unchanged(runner: AttemptRunner, read: NoteRead) -> bool:
     except KnapError:
         return False
     return note is not None and note.hash == read.hash
-
-
-def _dict_items(stored: Mapping[str, JSONValue], name: str) -> list[dict[str, JSONValue]]:
-    values = stored[name]
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 CODE_MODE_OFF: Final = "Code Mode is off: this is a direct search"

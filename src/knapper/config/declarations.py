@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self, TypedDict, TypeVar, Unpack, 
 
 from knapper.config.files import ConfigDocument
 from knapper.errors import SetupError
-from knapper.jsontypes import is_list
+from knapper.jsontypes import is_list, is_sequence
 
 SettingKind = Literal["text", "verbatim", "path", "url", "count", "choice", "texts"]
 SettingValue = str | int | tuple[str, ...]
@@ -184,7 +184,7 @@ def _row(each: Field[object], section: str) -> Setting:
 
 
 def _declared(each: Field[object]) -> tuple[str, SettingOptions]:
-    return cast("tuple[str, SettingOptions]", each.metadata[_DECLARED])
+    return each.metadata[_DECLARED]
 
 
 def _kind(each: Field[object], options: SettingOptions) -> tuple[SettingKind, tuple[str, ...]]:
@@ -204,10 +204,14 @@ def _kind(each: Field[object], options: SettingOptions) -> tuple[SettingKind, tu
 
 def _written_default(each: Field[object], choices: tuple[str, ...]) -> SettingValue:
     """Return a field's default as the file would say it; empty where it has none."""
-    default = cast("SettingValue | bool", "" if each.default is MISSING else each.default)
+    default = "" if each.default is MISSING else each.default
     if isinstance(default, bool):
         return next(word for word in choices if (word in ON_WORDS) is default)
-    return default
+    if isinstance(default, str | int):
+        return default
+    if not is_sequence(default):
+        raise TypeError(f"the field '{each.name}' can't have a default of the type {type(default).__name__}")
+    return tuple(map(str, default))
 
 
 def _field_value(each: Field[object], value: SettingValue) -> object:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from knapper.index import database, documents
 from knapper.index.database import VECTORS_PREFIX, Database
@@ -73,7 +73,7 @@ def coder() -> str:
 
 def _codes_type() -> _CodesType:
     turbovec = importlib.import_module("turbovec")  # optional, and without types
-    return cast("_CodesType", turbovec.TurboQuantIndex)
+    return turbovec.TurboQuantIndex
 
 
 @dataclass(slots=True, kw_only=True)

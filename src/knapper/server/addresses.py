@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from knapper import __version__
@@ -222,9 +222,9 @@ def read_record(state_dir: Path) -> ServerRecord | None:
         decoded: object = json.loads(record_path(state_dir).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(decoded, dict):
+    if not is_object(decoded):
         return None
-    values: dict[str, Any] = {"service": False, **cast("dict[str, Any]", decoded)}  # an older server doesn't say it
+    values: dict[str, Any] = {"service": False, **decoded}  # an older server doesn't say it
     kinds = {"pid": int, "service": bool}
     if any(not isinstance(values.get(each.name), kinds.get(each.name, str)) for each in fields(ServerRecord)):
         return None

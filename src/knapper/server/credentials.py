@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote, urlsplit
 
 from knapper.config.paired import MAX_NAME_CHARS, PairedClient, clean_label
 from knapper.errors import BadInput, RefusedError, SetupError, StorageError
+from knapper.jsontypes import loads, object_or_empty
 from knapper.server import addresses
 from knapper.system import private
 from knapper.vault import access
@@ -373,8 +374,8 @@ class PairingCodes:
 def _read_code(file: Path) -> _StoredCode | None:
     """Return a stored code; None if it was used meanwhile, or the file holds something else."""
     try:
-        raw = cast("dict[str, object]", json.loads(file.read_text(encoding="utf-8")))
-        raw_offer = cast("dict[str, str]", raw["offer"])
+        raw = object_or_empty(loads(file.read_text(encoding="utf-8")))
+        raw_offer = object_or_empty(raw["offer"])
         offer = PairingOffer(**{each.name: str(raw_offer[each.name]) for each in fields(PairingOffer)})
         clocks = float(str(raw["made"])), float(str(raw["made_monotonic"]))
         digest = str(raw["digest"])

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -28,7 +28,7 @@ from knapper.errors import (
     SetupError,
     StorageError,
 )
-from knapper.jsontypes import is_object
+from knapper.jsontypes import is_object, is_sequence
 from knapper.server import addresses, credentials
 
 BAD_REQUEST: Final = 400
@@ -151,9 +151,7 @@ def _replace_nonfinite(value: object) -> object:
         return value if math.isfinite(value) else None
     if is_object(value):
         return {name: _replace_nonfinite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_nonfinite(each) for each in cast("list[object]", value)]
-    return value
+    return [_replace_nonfinite(each) for each in value] if is_sequence(value) else value
 
 
 API_CLIENT: Final = "http"

@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import sqlite3
@@ -343,14 +343,11 @@ class Fingerprint:
     def fits(self) -> bool:
         """Return whether the files are as they were recorded; so are those of which nothing was ever recorded."""
         try:
-            recorded = cast("object", json.loads((self._folder / _RECORD_FILE).read_bytes()))
+            states = dict[str, object](json.loads((self._folder / _RECORD_FILE).read_bytes()))
         except FileNotFoundError:
             return True
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return False
-        if not isinstance(recorded, dict):
-            return False
-        states = cast("dict[str, object]", recorded)
         return all(states.get(name) == state for name, state in self._look().items())
 
     def record(self) -> None:

@@ -94,6 +94,7 @@ class CancelSignal:
 
 ScriptProfile = Literal["strict", "local", "extended"]
 """What a script may read: the vaults only; also the owner's folders; also the owner's web hosts."""
+SCRIPT_PROFILES: Final[tuple[ScriptProfile, ...]] = get_args(ScriptProfile)
 ScriptExit = Literal["ok", "syntax", "error", "refused", "result", "timeout", "memory", "crash"]
 """How a script ended: normally, or with a syntax error, an exception, a refused operation, an unusable result,
 a timeout, too much memory, or a crash of its interpreter."""

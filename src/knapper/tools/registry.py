@@ -14,7 +14,6 @@ from typing import (
     NotRequired,
     Protocol,
     Required,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -444,10 +443,10 @@ def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | 
     """Yield the path from the arguments to the problem, without the types that pydantic tried on the way."""
     for number, step in enumerate(location):
         node: object = None
-        if isinstance(value, Mapping) and step in value:
-            node = cast("Mapping[object, object]", value)[step]
-        elif isinstance(value, list) and isinstance(step, int):
-            node = cast("list[object]", value)[step]
+        if is_object(value) and step in value:
+            node = value.get(str(step))
+        elif is_list(value) and isinstance(step, int):
+            node = value[step]
         elif number:
             return
         yield step
@@ -529,8 +528,8 @@ class ToolTable:
         vault = self._take_vault(name, values)
         inner = values.get(_INNER_ARGUMENTS)
         # Models also put the vault among the inner tool's arguments.
-        if name == CALL_TOOL and isinstance(inner, Mapping):
-            values[_INNER_ARGUMENTS] = inner_values = dict(cast("Mapping[str, object]", inner))
+        if name == CALL_TOOL and is_object(inner):
+            values[_INNER_ARGUMENTS] = inner_values = dict[str, object](inner)
             vault = self._take_vault(str(values.get("name", name)), inner_values) or vault
         return invoke_tool(row, open_vault(vault), values)
 

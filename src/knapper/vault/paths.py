@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NewType, Protocol, cast
+from typing import Final, Literal, NewType, Protocol
 
 from knapper.errors import BadInput, RefusedError
 
@@ -567,7 +567,7 @@ def parse_regex(pattern: str) -> Regex:
     # RE2 would write each error to stderr.
     options.log_errors = False
     try:
-        return Regex(pattern=pattern, compiled=cast("_Compiled", re2.compile(written, options)))
+        return Regex(pattern=pattern, compiled=re2.compile(written, options))
     except re2.error as error:
         raise ValueError(error.args[0].decode(errors="replace")) from error
 

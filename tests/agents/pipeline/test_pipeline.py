@@ -11,11 +11,11 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents.model import usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
-from knapper.agents.pipeline import context, service, store, task
+from knapper.agents.pipeline import context, pipeline, service, store, task
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.edits import ChatMessage, EditFailure, EditInstruction, EditResults
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.pipeline import PipelineRun
+from knapper.agents.pipeline.pipeline import PausedState, PipelineRun
 from knapper.agents.pipeline.records import PipelineEvent, PipelineOutcome
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.service import PipelineService
@@ -25,6 +25,7 @@ from knapper.agents.sessions.store import Exchange, SessionStore, open_session_s
 from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, NotFound, StorageError
+from knapper.jsontypes import JSONValue
 from tests.agents import runs, scripts
 from tests.agents.scripted import NOW, Call
 from tests.agents.scripts import Cast
@@ -454,3 +455,26 @@ def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
 
     assert [one.id for one in kept.list()] == ["new"]
     kept.shut()
+
+
+@pytest.mark.parametrize(
+    ("field", "rubbish"),
+    [
+        ("exploration", "{"),
+        ("exploration", "[]"),
+        ("exploration", '{"known": {"Soil.md": 5}}'),
+        ("messages", "no messages"),
+        ("rounds", "many"),
+        ("steps", [{"phase": "dance"}]),
+        ("web", 5),
+        ("spent", {"scout": {"requests": 1}}),
+        ("spent", {"scout": {"requests": 1, "input_tokens": 1, "output_tokens": 1, "cost_usd": "much"}}),
+    ],
+)
+def test_a_paused_task_that_cannot_be_read_says_so(field: str, rubbish: JSONValue) -> None:
+    state = pipeline.dump_state(PausedState()) | {field: rubbish}
+
+    with pytest.raises(StorageError, match="the paused task can't be read") as raised:
+        _ = pipeline.load_state(state)
+
+    assert raised.value.code == "paused_task"

@@ -4,12 +4,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 import httpx2
 
 from knapper.errors import SetupError
-from knapper.jsontypes import JSONValue, is_object, loads, objects_in
+from knapper.jsontypes import JSONValue, is_object, loads, objects_in, one_of
 
 Provider = Literal["ollama", "openai", "anthropic", "fireworks", "openrouter", "compatible"]
 """``compatible`` is any server that speaks OpenAI's protocol."""
@@ -55,10 +55,10 @@ def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
     name, _, address = text.rpartition("@") if _ADDRESS.fullmatch(text.rpartition("@")[2]) else (text, "", "")
     address = (address or base_url).rstrip("/")
     provider, colon, rest = name.partition(":")
-    if colon and provider in PROVIDERS and provider != "compatible":
-        return _make_name(cast("Provider", provider), rest.strip(), address)
-    if name in PROVIDERS and name != "compatible":
-        return _make_name(cast("Provider", name), "", address)
+    if colon and (known := one_of(provider, PROVIDERS)) and known != "compatible":
+        return _make_name(known, rest.strip(), address)
+    if (known := one_of(name, PROVIDERS)) and known != "compatible":
+        return _make_name(known, "", address)
     if name.startswith(_FIREWORKS_PREFIX) and not address:
         return _make_name("fireworks", name, "")
     if address and name:

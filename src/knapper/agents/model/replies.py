@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Final
 
 import json_repair
 from pydantic_ai.messages import (
@@ -29,7 +29,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from knapper.jsontypes import JSONValue, is_list, loads
+from knapper.jsontypes import JSONValue, is_list, is_object, is_sequence, loads, object_or_empty
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -45,11 +45,12 @@ def join_surrogates_in_json(value: JSONValue) -> JSONValue:
         return join_surrogates(value)
     if isinstance(value, list):
         return [join_surrogates_in_json(one) for one in value]
-    return (
-        {join_surrogates(name): join_surrogates_in_json(one) for name, one in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    return join_surrogates_in_object(value) if isinstance(value, dict) else value
+
+
+def join_surrogates_in_object(fields: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """Join or replace surrogates in all texts of an object, as `join_surrogates_in_json`."""
+    return {join_surrogates(name): join_surrogates_in_json(one) for name, one in fields.items()}
 
 
 def repair_response(response: ModelResponse) -> None:
@@ -64,9 +65,8 @@ def repair_response(response: ModelResponse) -> None:
         response.model_name = join_surrogates(str(response.model_name))
     if response.provider_response_id:
         response.provider_response_id = join_surrogates(str(response.provider_response_id))
-    response.provider_details = cast(
-        "dict[str, Any] | None", join_surrogates_in_json(cast("JSONValue", response.provider_details))
-    )
+    if response.provider_details is not None:
+        response.provider_details = join_surrogates_in_object(response.provider_details)
 
 
 def _repair_call(call: ToolCallPart) -> None:
@@ -176,11 +176,10 @@ def read_arguments(raw: object) -> Arguments:
         if not isinstance(raw, str | bytes | bytearray):
             break
         raw = _decode_text(raw if isinstance(raw, str) else raw.decode(errors="replace"))
-    if is_list(raw):
-        raw = next((cast("object", one) for one in raw if isinstance(one, dict)), None)
-    if not isinstance(raw, dict) or is_too_deep(cast("object", raw)):
+    raw = next(filter(is_object, raw), None) if is_list(raw) else raw
+    if not is_object(raw) or is_too_deep(raw):
         return {}
-    return {_strip_control_tokens(str(name)): value for name, value in cast("dict[object, JSONValue]", raw).items()}
+    return {_strip_control_tokens(str(name)): value for name, value in raw.items()}
 
 
 def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
@@ -192,13 +191,13 @@ def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
         arguments: Values by name; unknown names are kept, for the tool to refuse.
         schema: The JSON Schema of all parameters.
     """
-    properties = _as_mapping(schema.get("properties"))
+    properties = object_or_empty(schema.get("properties"))
     arguments = _open_envelope(arguments, properties)
     required = schema.get("required")
     needed = set(map(str, required)) if isinstance(required, list) else set[str]()
     fitted: Arguments = {}
     for name, value in arguments.items():
-        parameter_schema = _as_mapping(properties.get(name))
+        parameter_schema = object_or_empty(properties.get(name))
         if name not in needed and parameter_schema and _is_empty_value(name, value, parameter_schema, schema):
             continue
         fitted[name] = _fit_value(value, parameter_schema, schema)
@@ -211,8 +210,8 @@ def is_truncated(raw: object) -> bool:
     ``{"path": "a.md", "content": "Half of`` does, ``{"path": "a.md",}`` doesn't.
     """
     for _ in range(4):
-        if isinstance(raw, dict):
-            raw = _enveloped_text(cast("dict[object, object]", raw))
+        if is_object(raw):
+            raw = _enveloped_text(raw)
         if not isinstance(raw, str | bytes | bytearray):
             return False
         text = _strip_control_tokens(raw if isinstance(raw, str) else raw.decode(errors="replace"))
@@ -223,7 +222,7 @@ def is_truncated(raw: object) -> bool:
     return False
 
 
-def _enveloped_text(call: Mapping[object, object]) -> object:
+def _enveloped_text(call: Mapping[str, JSONValue]) -> str | None:
     """Return the arguments that a call holds as JSON text; None where there are none."""
     texts = (call.get(name) for name in _ENVELOPE_NAMES)
     return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
@@ -239,7 +238,7 @@ def _ends_open(text: str) -> bool:
 def is_too_deep(value: object) -> bool:
     """Return whether lists and objects are nested deeper than any tool needs."""
     # Level by level and not by recursion, which such a value would exhaust.
-    level = [value]
+    level: list[object] = [value]
     for _ in range(_MAX_NESTING):
         level = [inner for one in level for inner in _child_values(one)]
         if not level:
@@ -248,9 +247,9 @@ def is_too_deep(value: object) -> bool:
 
 
 def _child_values(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return cast("dict[object, object]", value).values()
-    return cast("list[object]", value) if isinstance(value, list | tuple) else ()
+    if is_object(value):
+        return value.values()
+    return value if is_sequence(value) else ()
 
 
 def plain_spaces(path: str) -> str:
@@ -258,26 +257,42 @@ def plain_spaces(path: str) -> str:
     return _ODD_SPACES.sub(" ", path)
 
 
-def _decode_text(text: str) -> object:
+def _decode_text(text: str) -> JSONValue:
     text = _strip_control_tokens(text)
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError):
         pass
     literal = _python_literal(text)
     if isinstance(literal, dict | list):
-        return cast("object", literal)
+        return literal
     try:
-        return cast("object", json_repair.loads(text, skip_json_loads=True))
+        return _as_json(json_repair.loads(text, skip_json_loads=True))
     except (ValueError, RecursionError):
         return {}
 
 
-def _python_literal(text: str) -> object:
+def _python_literal(text: str) -> JSONValue:
+    """Return a Python literal as JSON; None where the text is none, or one that JSON has nothing for."""
     try:
-        return cast("object", ast.literal_eval(text.strip()))
+        return _as_json(ast.literal_eval(text.strip()))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
+
+
+def _as_json(value: object) -> JSONValue:
+    """Return a value with tuples as lists and names as texts.
+
+    Raises:
+        TypeError: It holds what JSON has nothing for, such as a set.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if is_object(value):
+        return {str(name): _as_json(each) for name, each in value.items()}
+    if is_sequence(value):
+        return [_as_json(each) for each in value]
+    raise TypeError(f"JSON has no {type(value).__name__}")
 
 
 def _strip_control_tokens(text: str) -> str:
@@ -324,20 +339,18 @@ def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> 
     if kinds & {"array", "object"}:
         decoded = _decode_text(value) if value.strip()[:1] in {"[", "{", "("} else value
         decoded = value if is_too_deep(decoded) else decoded
-        if isinstance(decoded, tuple):
-            decoded = list(cast("tuple[object, ...]", decoded))
-        if is_list(decoded) and "array" in kinds:
+        if isinstance(decoded, list) and "array" in kinds:
             return _fit_list(decoded, kinds, parameter, whole)
         if isinstance(decoded, dict) and "object" in kinds:
-            return cast("JSONValue", decoded)
+            return decoded
         if "array" in kinds:
-            return [cast("JSONValue", decoded)] if decoded or decoded == 0 else []
+            return [decoded] if decoded or decoded == 0 else []
     return value
 
 
 def _fit_list(value: list[JSONValue], kinds: set[str], parameter: Schema, whole: Schema) -> JSONValue:
     if "array" in kinds:
-        item = _as_mapping(_array_schema(parameter, whole).get("items"))
+        item = object_or_empty(_array_schema(parameter, whole).get("items"))
         return [_fit_value(one, item, whole) for one in value]
     if kinds == {"string"}:
         return value[0] if len(value) == 1 and isinstance(value[0], str) else json.dumps(value, ensure_ascii=False)
@@ -346,9 +359,9 @@ def _fit_list(value: list[JSONValue], kinds: set[str], parameter: Schema, whole:
 
 def _fit_object(value: dict[str, JSONValue], parameter: Schema, whole: Schema) -> JSONValue:
     if "array" in _schema_types(parameter, whole) and "object" not in _schema_types(parameter, whole):
-        return [cast("JSONValue", value)]
-    properties = _as_mapping(_resolve_reference(parameter, whole).get("properties"))
-    return {name: _fit_value(one, _as_mapping(properties.get(name)), whole) for name, one in value.items()}
+        return [value]
+    properties = object_or_empty(_resolve_reference(parameter, whole).get("properties"))
+    return {name: _fit_value(one, object_or_empty(properties.get(name)), whole) for name, one in value.items()}
 
 
 def _fit_number(value: JSONValue, kinds: set[str]) -> JSONValue:
@@ -376,7 +389,7 @@ def _schema_types(parameter: Schema, whole: Schema) -> set[str]:
         return {str(parameter["type"])}
     options = parameter.get("anyOf")
     if isinstance(options, list):
-        return {kind for one in options for kind in _schema_types(_as_mapping(one), whole)}
+        return {kind for one in options for kind in _schema_types(object_or_empty(one), whole)}
     return {"string"} if "enum" in parameter or isinstance(parameter.get("const"), str) else set()
 
 
@@ -384,7 +397,9 @@ def _array_schema(parameter: Schema, whole: Schema) -> Schema:
     parameter = _resolve_reference(parameter, whole)
     options = parameter.get("anyOf")
     every = (
-        [_resolve_reference(_as_mapping(one), whole) for one in options] if isinstance(options, list) else [parameter]
+        [_resolve_reference(object_or_empty(one), whole) for one in options]
+        if isinstance(options, list)
+        else [parameter]
     )
     return next((one for one in every if one.get("type") == "array"), parameter)
 
@@ -393,11 +408,7 @@ def _resolve_reference(parameter: Schema, whole: Schema) -> Schema:
     reference = parameter.get("$ref")
     if not isinstance(reference, str):
         return parameter
-    return _as_mapping(_as_mapping(whole.get("$defs")).get(reference.rpartition("/")[2]))
-
-
-def _as_mapping(value: object) -> Mapping[str, JSONValue]:
-    return cast("Mapping[str, JSONValue]", value) if isinstance(value, Mapping) else {}
+    return object_or_empty(object_or_empty(whole.get("$defs")).get(reference.rpartition("/")[2]))
 
 
 def format_conversation(messages: Sequence[ModelMessage]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic_ai import direct
 from pydantic_ai.exceptions import (
@@ -43,7 +43,7 @@ from knapper.agents.model.names import ModelName, Provider
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, RefusedError, SetupError, StorageError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -175,9 +175,8 @@ def _quote_server(error: Exception) -> str:
 def _server_message(body: object) -> str:
     """Return the message of an error's body: ``{"error": {"message": …}}``, a part of that, or plain text."""
     for name in ("error", "message", "detail"):
-        if isinstance(body, Mapping):
-            fields = cast("Mapping[str, object]", body)
-            body = fields.get(name, fields)
+        if is_object(body):
+            body = body.get(name, body)
     if isinstance(body, str) and not body.lstrip().startswith("<"):
         return body[: 4 * _MAX_SERVER_WORDS]
     return ""

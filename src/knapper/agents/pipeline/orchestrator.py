@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self, cast
+from typing import Final, Self
 
 import json_repair
 from pydantic_ai import Agent
@@ -10,7 +10,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import prompting
-from knapper.agents.loop import Rewriter
+from knapper.agents.loop import Rewriter, StageAgent
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -23,13 +23,13 @@ from knapper.agents.pipeline.records import (
     check_range,
 )
 from knapper.agents.pipeline.scopes import EditRules
-from knapper.agents.pipeline.scout import Scout
+from knapper.agents.pipeline.scout import SCOUT
 from knapper.agents.pipeline.store import AgentToggles
 from knapper.agents.pipeline.task import TaskAgentConfig
-from knapper.agents.pipeline.web import Researcher
+from knapper.agents.pipeline.web import WEB
 from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import is_object
 from knapper.tools.registry import ToolSpec
 
 STEP_RANGE: Final = (1, 8)
@@ -129,9 +129,9 @@ def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -
         decoded: object = json_repair.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(decoded, dict) or replies.is_too_deep(cast("object", decoded)):
+    if not is_object(decoded) or replies.is_too_deep(decoded):
         return None
-    row = cast("dict[str, object]", replies.join_surrogates_in_json(cast("JSONValue", decoded)))
+    row = replies.join_surrogates_in_object(decoded)
     phase = _PHASES_BY_NAME.get(str(row.get("next")))
     is_on = phase == "task" or (phase is not None and toggles.as_dict()[phase] is True)
     # Refuses an agent that isn't switched on, and one that would repeat its last step with nothing new.
@@ -198,21 +198,24 @@ class Agents:
             limits=self._allowed(),
         )
 
-    def make_scout(self) -> Scout:
-        """Return the scout."""
-        return Scout(
+    def make_scout(self) -> StageAgent[ScoutSettings]:
+        """Return who explores."""
+        rows = {row.name: row for row in self.rows}
+        return StageAgent(
+            stage=SCOUT,
             model=self.scout_model or self.model,
-            prompt=self.prompts.load("scout"),
-            rows={row.name: row for row in self.rows},
+            prompt=self.prompts.load(SCOUT.prompt),
+            rows={name: rows[name] for name in SCOUT.tools if name in self.scout.tools and name in rows},
             settings=self.scout,
             limits=self._allowed(),
             name=self.scout_name or self.name,
             rewriter=self.rewriter,
         )
 
-    def make_researcher(self) -> Researcher:
-        """Return the web search."""
-        return Researcher(model=self.model, prompt=self.prompts.load("web"), settings=self.web, limits=self._allowed())
+    def make_researcher(self) -> StageAgent[ResearchSettings]:
+        """Return who searches the web."""
+        prompt = self.prompts.load(WEB.prompt)
+        return StageAgent(stage=WEB, model=self.model, prompt=prompt, settings=self.web, limits=self._allowed())
 
     def configure_task(self, rules: EditRules) -> TaskAgentConfig:
         """Return the configuration of the task agent.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Final, cast
+from typing import Final
 
 from pydantic import TypeAdapter
 from pydantic_ai.exceptions import UsageLimitExceeded
@@ -40,10 +40,10 @@ from knapper.agents.pipeline.records import (
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
 from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
-from knapper.agents.pipeline.web import WebQuery, WebResearch
+from knapper.agents.pipeline.web import WebResearch
 from knapper.codemode.tasks import ModelSpend
-from knapper.errors import KnapError
-from knapper.jsontypes import JSONValue
+from knapper.errors import KnapError, StorageError
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 
@@ -116,25 +116,34 @@ def dump_state(state: PausedState) -> dict[str, JSONValue]:
         "exploration": state.exploration.dump(),
         "messages": ModelMessagesTypeAdapter.dump_json(list(state.messages)).decode(),
         "rounds": state.rounds,
-        "steps": cast("JSONValue", _STEPS_ADAPTER.dump_python(state.steps, mode="json")),
-        "web": cast("JSONValue", _WEB_ADAPTER.dump_python(state.web, mode="json")),
+        "steps": _STEPS_ADAPTER.dump_python(state.steps, mode="json"),
+        "web": _WEB_ADAPTER.dump_python(state.web, mode="json"),
         "spent": spent,
         "trace": [*state.trace],
     }
 
 
 def load_state(data: Mapping[str, JSONValue]) -> PausedState:
-    """Read a state that `dump_state` wrote."""
-    rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", data["spent"])
-    return PausedState(
-        exploration=scout.load_exploration(str(data["exploration"])),
-        messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
-        rounds=int(str(data["rounds"])),
-        steps=_STEPS_ADAPTER.validate_python(data["steps"]),
-        web=_WEB_ADAPTER.validate_python(data["web"]),
-        spent={phase: _read_spent(row) for phase, row in rows.items()},
-        trace=events.entries_of(data),
-    )
+    """Read a state that `dump_state` wrote.
+
+    Raises:
+        StorageError: It holds something else.
+    """
+    spent = object_or_empty(data.get("spent"))
+    try:
+        return PausedState(
+            exploration=scout.load_exploration(str(data["exploration"])),
+            messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
+            rounds=int(str(data["rounds"])),
+            steps=_STEPS_ADAPTER.validate_python(data["steps"]),
+            web=_WEB_ADAPTER.validate_python(data["web"]),
+            spent={phase: _read_spent(object_or_empty(spent[phase])) for phase in _COUNTED_PHASES if phase in spent},
+            trace=events.entries_of(data),
+        )
+    except (LookupError, ValueError, ArithmeticError) as error:
+        raise StorageError(
+            f"the paused task can't be read ({type(error).__name__})", hint="start the task again", code="paused_task"
+        ) from error
 
 
 def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
@@ -427,12 +436,7 @@ class PipelineRun:
         self._gathered = None
         self._emit(SelectionEvent(scout=result.as_dict()))
         self._report("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
-        if request.debug:
-            self._emit(
-                Debug(
-                    phase="scout", title="conversation", text=replies.format_conversation(scout_run.progress.messages)
-                )
-            )
+        self._tell_conversation("scout", scout_run.progress.messages)
 
     async def _web(self, step: PipelineStep) -> None:
         request = self.request
@@ -448,16 +452,13 @@ class PipelineRun:
         gathered = await self._gather()
         # A second search starts anew, so the findings of the first one are kept.
         self.paused.web = self.pipeline.web
-        query = WebQuery(task=_focused_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = WebResearch(self._agents_left().make_researcher(), self._context, query)
+        agent, task = self._agents_left().make_researcher(), _focused_task(request.task, step)
+        self._research = research = WebResearch(agent, self._context, task, notes=gathered.text, mark=self._mark)
         _ = self._phase_usage.track("web", research.usage)
         result = await research.run(self._emit)
         self._emit(SourcesEvent(web=result.as_dict()))
         self._report("web", describe_web(result), state="ended")
-        if request.debug:
-            self._emit(
-                Debug(phase="web", title="conversation", text=replies.format_conversation(research.progress.messages))
-            )
+        self._tell_conversation("web", research.progress.messages)
 
     async def _task(self) -> None:
         request = self.request
@@ -476,8 +477,7 @@ class PipelineRun:
         try:
             self.done = await agent.run(lambda text: self._report("task", text))
         finally:
-            if request.debug:
-                self._emit(Debug(phase="task", title="conversation", text=replies.format_conversation(agent.messages)))
+            self._tell_conversation("task", agent.messages)
         for path in self.done.opened:
             self._emit(Navigate(path=path))
         for notice in self.done.notices:
@@ -501,6 +501,10 @@ class PipelineRun:
     def _report(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
         progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
         self._emit(PhaseProgress(phase=phase, state=progress_state, text=text))
+
+    def _tell_conversation(self, phase: Phase, messages: Sequence[ModelMessage]) -> None:
+        if self.request.debug:
+            self._emit(Debug(phase=phase, title="conversation", text=replies.format_conversation(messages)))
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)

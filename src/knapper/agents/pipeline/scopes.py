@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, is_object, is_sequence
 
 EditableScope = Literal["current", "linked", "context"]
 """The open note; that note and those that it links with; every note that the model was shown."""
@@ -102,9 +102,9 @@ def read_scope(value: object) -> ContextScopeConfig:
                 f"there is no context scope '{value}'", hint=f"old names: {', '.join(_LEGACY_SCOPES)}; or give a depth"
             )
         return _LEGACY_SCOPES[value]
-    if not isinstance(value, Mapping):
+    if not is_object(value):
         raise BadInput("a context scope is an object", hint='such as {"link_depth": 2, "include_same_folder": false}')
-    return _read_scope_fields(cast("Mapping[str, object]", value))
+    return _read_scope_fields(value)
 
 
 def read_editable_scope(value: str) -> EditableScope:
@@ -124,17 +124,14 @@ def read_abilities(value: object) -> frozenset[Ability]:
     Raises:
         BadInput: There is no such ability.
     """
-    if isinstance(value, Mapping):
-        switches = cast("Mapping[str, object]", value)
-        if unknown := switches.keys() - _ABILITY_SWITCHES.keys():
+    if is_object(value):
+        if unknown := value.keys() - _ABILITY_SWITCHES.keys():
             raise BadInput(f"there is no capability '{min(unknown)}'", hint=f"give {', '.join(_ABILITY_SWITCHES)}")
-        return frozenset(word for name, word in _ABILITY_SWITCHES.items() if switches.get(name, True))
-    words = (
-        {str(one) for one in cast("tuple[object, ...]", value)} if isinstance(value, list | tuple | set) else {value}
-    )
-    if unknown := sorted(str(word) for word in words if word not in ABILITIES):
+        return frozenset(word for name, word in _ABILITY_SWITCHES.items() if value.get(name, True))
+    words = [str(word) for word in value] if is_sequence(value) else [str(value)]
+    if unknown := sorted(word for word in words if word not in ABILITIES):
         raise BadInput(f"there is no capability '{unknown[0]}'", hint=f"give {', '.join(ABILITIES)}")
-    return frozenset(cast("set[Ability]", words))
+    return frozenset(ability for ability in ABILITIES if ability in words)
 
 
 def _read_scope_fields(raw: Mapping[str, object]) -> ContextScopeConfig:
@@ -147,9 +144,9 @@ def _read_scope_fields(raw: Mapping[str, object]) -> ContextScopeConfig:
     folders = fields.get("excluded_folders", ())
     if not isinstance(depth, int) or isinstance(depth, bool):
         raise BadInput("link_depth isn't a whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
-    if not isinstance(folder, bool) or not isinstance(folders, list | tuple):
+    if not isinstance(folder, bool) or not is_sequence(folders):
         raise BadInput("include_same_folder is true or false, and excluded_folders a list")
-    names = tuple(map(str, cast("tuple[object, ...]", folders)))
+    names = tuple(map(str, folders))
     return ContextScopeConfig(link_depth=depth, include_same_folder=folder, excluded_folders=names)
 
 

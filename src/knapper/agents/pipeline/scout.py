@@ -5,16 +5,16 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents import loop, prompting, toolset
 from knapper.agents.events import Round
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, RewritingModel, StageAgent, StageSpec
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
@@ -27,13 +27,12 @@ from knapper.agents.pipeline.records import (
     UserQuestion,
 )
 from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.agents.toolset import LOOP_TOOLS, AgentTool, ToolSession
+from knapper.agents.toolset import LOOP_TOOLS
 from knapper.errors import KnapError
 from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue, loads, object_or_empty, strings_in
 from knapper.tools import notes
 from knapper.tools.context import Context
-from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 from knapper.vault import parser, walk
 from knapper.vault.paths import NotePath
@@ -182,15 +181,14 @@ class Exploration:
 _SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
 
 
+_KNOWN_ADAPTER: Final = TypeAdapter(dict[str, NoteSelectionMetadata])
+
+
 def load_exploration(text: str) -> Exploration:
     """Read a state that `Exploration.dump` wrote."""
     state = object_or_empty(loads(text))
-    known = cast("dict[str, dict[str, object]]", state["known"])
     return Exploration(
-        known={
-            path: NoteSelectionMetadata(**{**one, "sources": tuple(cast("list[str]", one["sources"]))})  # pyright: ignore[reportArgumentType] - as it was written
-            for path, one in known.items()
-        },
+        known=_KNOWN_ADAPTER.validate_python(state["known"]),
         selected=strings_in(state["selected"]),
         reasoning=str(state["reasoning"]),
         confidence=_read_confidence(state["confidence"]),
@@ -209,12 +207,48 @@ def _read_texts(value: JSONValue) -> list[str]:
     return [str(one) for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-SCOUT_ANSWER_CHARS: Final = 16_000
-"""Characters of a tool's answer that the model is shown at once."""
 _MAX_NOTE_CHARS: Final = 12_000
 _MAX_LISTED: Final = 100
 _MAX_TAGS: Final = 300
 _MAX_CURRENT_LINES: Final = 120
+_LISTING_TOOLS: Final = frozenset({"list_notes", "view_all_notes", "explore_vault", "list_all_tags", "get_links"})
+_UPDATE_PROPERTIES: Final[dict[str, Any]] = {
+    "selected_paths": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Every note that the task needs, the most needed first; replaces the last selection.",
+    },
+    "reasoning": {"type": "string", "description": "Why these, in a sentence or two."},
+    "confidence": {
+        "type": "string",
+        "enum": ["exploring", "confident", "done"],
+        "description": "done ends the search.",
+    },
+    "reasons": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "Why each is there, by path, where that isn't plain.",
+    },
+}
+_UPDATE_DEFINITION: Final = ToolDefinition(
+    name=UPDATE_SELECTION,
+    description="Say which notes you would hand over now. Call it in every round.",
+    parameters_json_schema={
+        "type": "object",
+        "properties": _UPDATE_PROPERTIES,
+        "required": ["selected_paths", "reasoning", "confidence"],
+        "additionalProperties": False,
+    },
+    sequential=True,
+)
+SCOUT: Final = StageSpec(
+    prompt="scout",
+    tools=SCOUT_TOOLS,
+    gives=(_UPDATE_DEFINITION, *(one for one in LOOP_TOOLS if one.name == ASK_USER)),
+    limits="You have {0.rounds} rounds of tool calls, and may choose at most {0.notes} notes.",
+    answer_chars=16_000,
+    spared=frozenset({ASK_USER}),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,35 +267,18 @@ class ScoutTask:
     """The person's answer to the question that it paused with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scout:
-    """The model and the settings of an exploration."""
-
-    model: Model
-    prompt: str
-    """The beginning of the system prompt."""
-    rows: Mapping[str, ToolSpec]
-    """The table's rows, by name."""
-    settings: ScoutSettings
-    limits: UsageLimits
-    name: str = ""
-    """The model's, as the person wrote it."""
-    rewriter: Rewriter | None = None
-    """Rewrites the task into search queries before the exploration; None not to."""
-
-
 class ScoutRun:
     """The exploration for one task; made anew for each."""
 
-    def __init__(self, scout: Scout, context: Context, task: ScoutTask) -> None:
+    def __init__(self, agent: StageAgent[ScoutSettings], context: Context, task: ScoutTask) -> None:
         """Prepare the exploration.
 
         Args:
-            scout: The model and its settings.
+            agent: The model and its settings.
             context: The vault, as the agent sees it.
             task: The task, or the state to continue from.
         """
-        self._scout = scout
+        self._agent = agent
         # Calls that run in parallel or in a row then share one refresh of the index.
         self._context = context.with_shared_refresh()
         self._task = task
@@ -303,27 +320,33 @@ class ScoutRun:
         )
 
     def _work(self, emit: EventSink) -> LoopTask:
-        rounds = self._scout.settings.rounds
+        settings, state = self._agent.settings, self.state
         _ = self._context.freshen()
-        scout_task, mark = self._task, prompting.new_mark()
-        prompt = f"The person answers: {scout_task.answer}" if scout_task.history else self._prompt(mark)
-        return LoopTask(
-            model=self._scout.model,
-            system=self._system(),
-            prompt=prompt,
-            session=self._open_tools(mark),
-            rounds=rounds,
-            timeout_s=self._scout.settings.timeout_s,
-            on_round=lambda number: emit(Round(phase="scout", number=number, limit=rounds)),
-            is_done=lambda: self.state.question is not None or self.state.confidence == "done",
-            spared=frozenset({ASK_USER}),
-            history=scout_task.history,
-            limits=self._scout.limits,
+        history, mark = self._task.history, prompting.new_mark()
+        handles = {UPDATE_SELECTION: self._update, **({ASK_USER: state.ask} if ASK_USER in settings.tools else {})}
+        work = self._agent.make_task(
+            f"The person answers: {self._task.answer}" if history else self._prompt(mark),
+            self._context,
+            mark,
+            handles,
+            lambda: state.question is not None or state.confidence == "done",
         )
+        work.session.on_answer = state.record
+        work.session.argument_limits = {
+            **{name: {"limit": _MAX_LISTED} for name in _LISTING_TOOLS},
+            "search_keyword": {"limit": settings.keyword_limit},
+            "fetch_note": {"length": _MAX_NOTE_CHARS},
+        }
+
+        def tell_round(number: int) -> None:
+            emit(Round(phase="scout", number=number, limit=settings.rounds))
+
+        system = f"{work.system}{self._tags() if settings.show_tags else ''}"
+        return replace(work, system=system, on_round=tell_round, history=history)
 
     async def _add_found(self, work: LoopTask, emit: EventSink) -> str:
         """Return the system prompt with what the rewritten task finds, where that is wanted and it just begins."""
-        scout, task = self._scout, self._task
+        scout, task = self._agent, self._task
         if scout.rewriter is None or task.history:
             return work.system
         by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
@@ -331,14 +354,9 @@ class ScoutRun:
         self.state.record(loop.STEP, {"query": task.task}, answer)
         return "\n\n".join(filter(None, (work.system, loop.describe(answer, work.session.results.mark))))
 
-    def _system(self) -> str:
-        settings = self._scout.settings
-        limits = f"You have {settings.rounds} rounds of tool calls, and may choose at most {settings.notes} notes."
-        parts = [self._scout.prompt.strip(), f"## Limits\n\n{limits}"]
-        if settings.show_tags:
-            listing = notes.list_tags(self._context, limit=_MAX_TAGS)
-            parts.append(f"## All tags\n\n{prompting.escape(listing['results'])}")
-        return "\n\n".join(parts)
+    def _tags(self) -> str:
+        listing = notes.list_tags(self._context, limit=_MAX_TAGS)
+        return f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
 
     def _prompt(self, mark: str) -> str:
         parts = [f"The task: {self._task.task}"]
@@ -352,58 +370,5 @@ class ScoutRun:
             parts.append(prompting.enclose("note", head + "\n".join(lines), mark))
         return "\n\n".join(parts)
 
-    def _open_tools(self, mark: str) -> ToolSession:
-        settings, rows = self._scout.settings, self._scout.rows
-        own = [AgentTool(definition=_UPDATE_DEFINITION, handle=self._update)]
-        if ASK_USER in settings.tools:
-            question_tool = next(one for one in LOOP_TOOLS if one.name == ASK_USER)
-            own.append(AgentTool(definition=question_tool, handle=self.state.ask))
-        session = toolset.open_tool_session(
-            {name: rows[name] for name in SCOUT_TOOLS if name in settings.tools and name in rows},
-            self._context,
-            max_chars=SCOUT_ANSWER_CHARS,
-            own=own,
-            mark=mark,
-        )
-        session.on_answer = self.state.record
-        session.argument_limits = {
-            **{name: {"limit": _MAX_LISTED} for name in _LISTING_TOOLS},
-            "search_keyword": {"limit": settings.keyword_limit},
-            "fetch_note": {"length": _MAX_NOTE_CHARS},
-        }
-        return session
-
     def _update(self, arguments: Arguments) -> Answer:
-        return self.state.update(self._context, arguments, self._scout.settings.notes)
-
-
-_LISTING_TOOLS: Final = frozenset({"list_notes", "view_all_notes", "explore_vault", "list_all_tags", "get_links"})
-_UPDATE_PROPERTIES: Final[dict[str, Any]] = {
-    "selected_paths": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "Every note that the task needs, the most needed first; replaces the last selection.",
-    },
-    "reasoning": {"type": "string", "description": "Why these, in a sentence or two."},
-    "confidence": {
-        "type": "string",
-        "enum": ["exploring", "confident", "done"],
-        "description": "done ends the search.",
-    },
-    "reasons": {
-        "type": "object",
-        "additionalProperties": {"type": "string"},
-        "description": "Why each is there, by path, where that isn't plain.",
-    },
-}
-_UPDATE_DEFINITION: Final = ToolDefinition(
-    name=UPDATE_SELECTION,
-    description="Say which notes you would hand over now. Call it in every round.",
-    parameters_json_schema={
-        "type": "object",
-        "properties": _UPDATE_PROPERTIES,
-        "required": ["selected_paths", "reasoning", "confidence"],
-        "additionalProperties": False,
-    },
-    sequential=True,
-)
+        return self.state.update(self._context, arguments, self._agent.settings.notes)

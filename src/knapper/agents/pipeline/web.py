@@ -3,12 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 
-from knapper.agents import loop, prompting, toolset
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask
+from knapper.agents import loop
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, StageAgent, StageSpec
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
@@ -21,7 +20,6 @@ from knapper.agents.pipeline.records import (
     WebEnd,
     WebResult,
 )
-from knapper.agents.toolset import AgentTool
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, web
@@ -33,8 +31,8 @@ def _object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-WEB_TOOLS: Final = {
-    EVALUATE_TOOL: ToolDefinition(
+_GIVES: Final = (
+    ToolDefinition(
         name=EVALUATE_TOOL,
         description="Say whether the notes answer the task, or the web has to be searched. Call it first.",
         parameters_json_schema=_object_schema(
@@ -47,7 +45,7 @@ WEB_TOOLS: Final = {
         ),
         sequential=True,
     ),
-    SEARCH_TOOL: ToolDefinition(
+    ToolDefinition(
         name=SEARCH_TOOL,
         description="Search the web.",
         parameters_json_schema=_object_schema(
@@ -55,7 +53,7 @@ WEB_TOOLS: Final = {
         ),
         sequential=True,
     ),
-    SELECT_TOOL: ToolDefinition(
+    ToolDefinition(
         name=SELECT_TOOL,
         description="Read pages in full that web_search found.",
         parameters_json_schema=_object_schema(
@@ -71,7 +69,7 @@ WEB_TOOLS: Final = {
         ),
         sequential=True,
     ),
-    FINALIZE_TOOL: ToolDefinition(
+    ToolDefinition(
         name=FINALIZE_TOOL,
         description="Hand over what was found; ends the search.",
         parameters_json_schema=_object_schema(
@@ -93,7 +91,14 @@ WEB_TOOLS: Final = {
         ),
         sequential=True,
     ),
-}
+)
+WEB: Final = StageSpec(
+    prompt="web",
+    gives=_GIVES,
+    limits="A search gives at most {0.snippet_limit} results. "
+    "You may read at most {0.fetch_limit} pages, {0.token_budget:,} tokens in all.",
+    answer_chars=90_000,  # pages are cut to their own budget before
+)
 
 _CHARS_PER_TOKEN: int = 4
 _EVALUATE_HINT: str = "call it again with needs_web, true or false, and reasoning"
@@ -228,44 +233,25 @@ def _out_of_order_answer(hint: str) -> Answer:
     return {"success": False, "error": "this comes later", "code": "out_of_order", "hint": hint}
 
 
-WEB_ANSWER_CHARS: Final = 90_000
-"""Characters of a tool's answer that the model is shown at once; pages are cut to their own budget before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Researcher:
-    """The model and the limits of the web search."""
-
-    model: Model
-    prompt: str
-    settings: ResearchSettings
-    limits: UsageLimits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebQuery:
-    """A task for the web search."""
-
-    task: str
-    notes: str
-    """The notes as blocks; empty for none."""
-    mark: str
-
-
 class WebResearch:
     """The web search for one task; made anew for each."""
 
-    def __init__(self, researcher: Researcher, context: Context, query: WebQuery) -> None:
+    def __init__(
+        self, agent: StageAgent[ResearchSettings], context: Context, task: str, *, notes: str = "", mark: str = ""
+    ) -> None:
         """Prepare the search.
 
         Args:
-            researcher: The model and its limits.
+            agent: The model and its limits.
             context: The vault, as the agent sees it, with its web access.
-            query: The task.
+            task: What it is for.
+            notes: The notes as blocks; empty for none.
+            mark: Of these blocks; empty for a new one.
         """
-        self._researcher = researcher
-        self._query = query
-        self.notes = WebNotes(context=context, settings=researcher.settings)
+        self._agent = agent
+        self._prompt = f"The notes:\n\n{notes or '(There are no notes for it.)'}\n\nThe task: {task}"
+        self._mark = mark
+        self.notes = WebNotes(context=context, settings=agent.settings)
         self.progress = LoopProgress()
         self.usage = RunUsage()
         self.ended: WebEnd = "cancelled"
@@ -296,27 +282,11 @@ class WebResearch:
         )
 
     def _work(self) -> LoopTask:
-        web_notes, mark = self.notes, self._query.mark or prompting.new_mark()
+        web_notes = self.notes
         handles = {
             EVALUATE_TOOL: web_notes.evaluate,
             SEARCH_TOOL: web_notes.search,
             SELECT_TOOL: web_notes.select,
             FINALIZE_TOOL: web_notes.finalize,
         }
-        tools = [AgentTool(definition=WEB_TOOLS[name], handle=handle) for name, handle in handles.items()]
-        settings = self._researcher.settings
-        limits = (
-            f"A search gives at most {settings.snippet_limit} results. You may read at most {settings.fetch_limit} "
-            f"pages, {settings.token_budget:,} tokens in all."
-        )
-        notes = self._query.notes or "(There are no notes for it.)"
-        return LoopTask(
-            model=self._researcher.model,
-            system=f"{self._researcher.prompt.strip()}\n\n## Limits\n\n{limits}",
-            prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
-            session=toolset.open_tool_session({}, web_notes.context, max_chars=WEB_ANSWER_CHARS, own=tools, mark=mark),
-            rounds=settings.rounds,
-            timeout_s=settings.timeout_s,
-            is_done=lambda: web_notes.is_done,
-            limits=self._researcher.limits,
-        )
+        return self._agent.make_task(self._prompt, web_notes.context, self._mark, handles, lambda: web_notes.is_done)

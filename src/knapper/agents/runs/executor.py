@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 from pydantic_ai.usage import RunUsage
@@ -171,8 +171,8 @@ async def _check_answer(
     sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
     return WrittenAnswer(
         answer=checked.answer,
-        citations=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.citations),
-        removed=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.failures),
+        citations=tuple(one.as_dict() for one in checked.citations),
+        removed=tuple(one.as_dict() for one in checked.failures),
         sources=tuple(dict.fromkeys(sources)),
         notes=(*notes, *reply.notes),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar, Final, Literal, TypeAlias, cast
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -101,14 +101,13 @@ class RetrievedContext:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows, without the context's text."""
-        attempts: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.attempts]
         return {
             "score": round(self.score, 4),
             "parts": {name: round(value, 4) for name, value in self.parts.items()},
             "confidence": self.confidence,
             "tier": self.tier,
             "script": self.script,
-            "attempts": attempts,
+            "attempts": [*self.attempts],
             "sources": [one.as_dict() for one in self.sources],
             "context_chars": len(self.context),
             "notes": [*self.notes],
@@ -235,8 +234,6 @@ class RunNode:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        citations: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.citations]
-        removed: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.removed]
         return {
             **self.brief(),
             "task": self.task,
@@ -247,8 +244,8 @@ class RunNode:
             "high_impact": self.high,
             "retrieval": self.found.as_dict() if self.found else None,
             "answer": self.answer,
-            "citations": citations,
-            "removed": removed,
+            "citations": [*self.citations],
+            "removed": [*self.removed],
             "sources": [one.as_dict() for one in self.sources],
             "checkpoint": self.asking.as_dict() if self.asking else None,
             "usage": self.spent.as_dict(),
@@ -422,9 +419,8 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        citations: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.citations]
-        removed: list[JSONValue] = [cast("dict[str, JSONValue]", one) for one in self.removed]
-        return {**self.brief(), "answer": self.answer, "citations": citations, "removed": removed}
+        citations: list[JSONValue] = [*self.citations]
+        return {**self.brief(), "answer": self.answer, "citations": citations, "removed": [*self.removed]}
 
     def brief(self) -> dict[str, JSONValue]:
         """Return it in the shape of a list of runs."""
@@ -536,8 +532,8 @@ def make_done_event(run: RunRecord, nodes: Sequence[RunNode]) -> RunDone:
         answer=run.answer,
         reasons=run.reasons,
         failed=[node.brief() for node in list_unanswered(nodes)],
-        citations=[cast("JSONValue", one) for one in run.citations],
-        removed=[cast("JSONValue", one) for one in run.removed],
+        citations=[*run.citations],
+        removed=[*run.removed],
         nodes=len(nodes),
         cached=sum(node.cached for node in nodes),
         usage=total_spent(nodes).as_dict(),

@@ -5,9 +5,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
-
-from pydantic import JsonValue
+from typing import Final
 
 from knapper.agents import prompting
 from knapper.agents.runs import planning
@@ -203,7 +201,7 @@ def _retrieved_context(retrieval: Retrieval, own_vault: str) -> RetrievedContext
     ]
     tiers = {"script": "", "direct": "direct"}
     asks = retrieval.state == "waiting" or NOBODY_TO_ASK in retrieval.notes
-    attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in retrieval.attempts)
+    attempts = tuple(one.as_dict() for one in retrieval.attempts)
     parts = retrieval.parts.parts()
     return RetrievedContext(
         context=retrieval.context,

@@ -5,7 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft, FileDraft
@@ -17,6 +17,7 @@ from knapper.changes.text import blocks, diff, splices
 from knapper.changes.text.diff import Hunk
 from knapper.changes.text.splices import Snapshot
 from knapper.errors import BadInput, ConflictError
+from knapper.jsontypes import list_or_empty, loads, object_or_empty
 from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
@@ -486,8 +487,9 @@ def _stored_texts(database: sqlite3.Connection, proposal_id: str) -> dict[NotePa
     )
     by_path: dict[NotePath, dict[str, _HunkTexts]] = {}
     for row in rows.fetchall():
-        texts = cast("dict[str, list[object]]", json.loads(row["texts"]))
-        hunk_texts = {hunk: (str(text), bool(edited)) for hunk, (text, edited) in texts.items()}
+        stored_texts = object_or_empty(loads(row["texts"]))
+        pairs = {hunk: list_or_empty(pair) for hunk, pair in stored_texts.items()}
+        hunk_texts = {hunk: (str(text), bool(edited)) for hunk, (text, edited) in pairs.items()}
         by_path.setdefault(NotePath(row["path"]), {})[row["block"]] = hunk_texts
     return by_path
 

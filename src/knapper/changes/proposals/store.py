@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.journal import Journal
@@ -23,7 +23,7 @@ from knapper.changes.proposals.parts import BlockHunks, ChosenHunks, ProposalTer
 from knapper.changes.proposals.tables import SCHEMA, SCHEMA_VERSION
 from knapper.changes.text.diff import Hunk
 from knapper.errors import BadInput, KnapError
-from knapper.jsontypes import is_list
+from knapper.jsontypes import is_list, is_object
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -101,11 +101,10 @@ def _redact_rows(rows: object, hidden: Collection[NotePath]) -> list[object]:
     """Return the rows, with only the kind of problem for those about hidden files."""
     redacted: list[object] = []
     for row in rows if is_list(rows) else ():
-        if isinstance(row, Mapping):
-            facts = cast("Mapping[str, object]", row)
-            is_hidden = facts.get("path") in hidden
+        if is_object(row):
+            is_hidden = row.get("path") in hidden
             redacted.append(
-                {"path": "", **{name: facts[name] for name in _KEPT_FIELDS if name in facts}} if is_hidden else facts
+                {"path": "", **{name: row[name] for name in _KEPT_FIELDS if name in row}} if is_hidden else row
             )
     return redacted
 

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.journal import Change, Journal
@@ -14,7 +14,6 @@ from knapper.changes.disk.storage import DataVersion, SharedDatabase
 from knapper.changes.drafts import Draft, LinkRewrite
 from knapper.changes.proposals import model, parts
 from knapper.changes.proposals.model import (
-    ItemState,
     Proposal,
     ProposalStatus,
     ProposedFile,
@@ -322,7 +321,7 @@ def _read_hunk(proposal: str, file: int, row: sqlite3.Row, contents: _ContentRea
         id=f"{file}.{row['number']}",
         hunk=hunk,
         origin=origin,
-        state=cast("ItemState", row["state"]),
+        state=row["state"],
         stale=_load_stale(row["stale"]),
         edited=bool(row["edited"]),
         reason=row["reason"],
@@ -334,7 +333,7 @@ def _dump_stale(stale: Stale | None) -> str | None:
 
 
 def _load_stale(text: str | None) -> Stale | None:
-    return Stale(**cast("Mapping[str, str]", json.loads(text))) if text else None  # pyright: ignore[reportArgumentType]
+    return Stale(**json.loads(text)) if text else None
 
 
 class ProposalReader:
@@ -413,7 +412,7 @@ def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         run=row["run"],
         created=datetime.fromisoformat(row["created"]),
         expires=datetime.fromisoformat(row["expires"]),
-        status=cast("ProposalStatus", row["status"]),
+        status=row["status"],
         reason=row["reason"],
         why=row["why"],
         tainted=bool(row["tainted"]),

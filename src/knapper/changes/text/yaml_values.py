@@ -364,13 +364,17 @@ def current_value(snapshot: Snapshot, key: str) -> JSONValue:
     return values[same[0]] if len(same) == 1 else None
 
 
+def _loads_strictly(text: str) -> JSONValue:
+    return json.loads(text, parse_constant=_reject_constant)
+
+
 def _parse_json(text: str) -> tuple[JSONValue] | None:
     """Parse JSON; return None if the text isn't meant as such."""
     bare = text.strip()
     if not bare.startswith(("[", "{", '"')) or _WIKILINK.fullmatch(bare):
         return None
     try:
-        return (cast("JSONValue", json.loads(bare, parse_constant=_reject_constant)),)
+        return (_loads_strictly(bare),)
     except (ValueError, RecursionError) as error:
         if bare.startswith(_TEXT_STARTS) or _MARKDOWN_LINK.fullmatch(bare):
             return None

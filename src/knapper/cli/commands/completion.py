@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import click
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
-SHELLS: Final = cast("tuple[Shell, ...]", get_args(Shell))
+SHELLS: Final[tuple[Shell, ...]] = get_args(Shell)
 VARIABLES: Final = ("SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "ZDOTDIR")
 """Those that decide which shell it is, and where it looks."""
 MARK: Final = "# added by `knap completion install`"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Final, cast
+from typing import Final, TypeGuard
 
 import click
 import numpy as np
@@ -89,14 +89,14 @@ def read_measures(file: Path) -> Measures:
     measures: dict[str, Mapping[str, float]] = {}
     for number, row in enumerate(rows, 1):
         fields = row if is_object(row) else {}
-        values = {name: fields.get(name) for name in COMPARED}
-        if not isinstance(fields.get("id"), str) or not all(map(_is_measure, values.values())):
+        values = {name: float(value) for name in COMPARED if _is_measure(value := fields.get(name))}
+        if not isinstance(fields.get("id"), str) or len(values) < len(COMPARED):
             raise BadInput(f"{file}: query {number} has no id, or lacks a measure from 0 to 1", hint=_HINT)
-        measures[str(fields["id"])] = cast("Mapping[str, float]", values)
+        measures[str(fields["id"])] = values
     return measures
 
 
-def _is_measure(value: object) -> bool:
+def _is_measure(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
@@ -366,7 +366,7 @@ def render_metrics(result: Mapping[str, object]) -> str:
 
 def render_queries(rows: Sequence[Mapping[str, object]]) -> str:
     """Lay out the measures of each query in columns, the worst first."""
-    ordered = sorted(rows, key=lambda row: cast("float", row["ndcg@10"]))
+    ordered = sorted(rows, key=lambda row: float(str(row["ndcg@10"])))
     lines = [
         f"{_format_value(row['ndcg@10']):>8}  {_format_value(row['mrr']):>8}  {_format_value(row['recall@10']):>9}"
         f"  {one_line(str(row['id']))}: {one_line(str(row['text']))}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import cast
 
 import click
 
@@ -40,7 +39,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
         stores = {client: one.store for client, one in opened.items()}
         newest, total = clients.list_sessions(stores, limit=number)
-        rows: list[JSONValue] = [
+        rows: list[dict[str, JSONValue]] = [
             {
                 **one.as_dict(),
                 "busy": sessions_store.is_session_locked(opened[client].folder, one.id),
@@ -49,7 +48,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
             for client, one in newest
         ]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
-    text = "\n".join(_session_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
+    text = "\n".join(map(_session_line, rows))
     return output.print_listing(global_options, answer, text, nothing="nothing was said yet")
 
 
@@ -144,7 +143,7 @@ def _print_session(options: GlobalOptions, row: Mapping[str, JSONValue]) -> Exit
 
 
 def _session_line(row: Mapping[str, JSONValue]) -> str:
-    turns = cast("int", row["turns"])
+    turns = int(str(row["turns"]))
     about = f"  {output.plain(str(row['active_file']))}" if row["active_file"] else ""
     name = output.plain(str(row["name"] or "nothing said yet")).replace("\n", " ")
     moment = changes.format_time(str(row["updated"]))

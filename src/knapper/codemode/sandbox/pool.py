@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Literal, NoReturn, Self, cast
+from typing import IO, Final, Literal, NoReturn, Self
 
 from knapper.codemode.sandbox import frames, machine_code
 from knapper.codemode.sandbox.confinement import STANDS
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.errors import KnapError, SetupError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, one_of
 from knapper.tools.context import (
     HostFunction,
     OnCancel,
@@ -57,7 +57,7 @@ def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONVa
 
     try:
         text = content.decode()
-        value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_refuse_constant))
+        value: JSONValue = json.loads(text, parse_int=whole, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise UntrustedJSONError("it isn't JSON") from None
     # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
@@ -421,9 +421,7 @@ def _encode_job(script: str, limits: ScriptLimits, inputs: ScriptInputs) -> byte
 
 
 MAX_WORKERS: Final = 8
-_GUEST_EXITS: Final[Mapping[str, ScriptExit]] = {
-    kind: kind for kind in cast("tuple[ScriptExit, ...]", ("ok", "syntax", "error", "refused", "result", "memory"))
-}
+_GUEST_EXITS: Final[tuple[ScriptExit, ...]] = ("ok", "syntax", "error", "refused", "result", "memory")
 """Outcomes that a guest may report."""
 _MAX_ERROR: Final = 4_000
 _NO_INPUTS: Final = ScriptInputs()
@@ -630,7 +628,7 @@ def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExi
         return "result", None, f"__result__ can't be taken: {error}"
     if not isinstance(report, dict):
         return "crash", None, "the script broke its interpreter"
-    kind = _GUEST_EXITS.get(str(report.get("kind")), "crash")
+    kind = one_of(report.get("kind"), _GUEST_EXITS) or "crash"
     if kind == "ok":
         if len(content) > limits.result_bytes + 100:
             return "result", None, f"__result__ has more than {limits.result_bytes:,} bytes of JSON"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from knapper import errors, extras
 from knapper.index.models import tables
 from knapper.index.models.base import EmbedderError, EmbedderStopped, normalize_rows, replace_surrogates
 from knapper.index.models.tables import TokenTable
+from knapper.jsontypes import loads, object_or_empty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,8 +100,8 @@ def read_record(folder: Path) -> ModelRecord:
     path = folder / RECORD_FILE
     try:
         with path.open("rb") as file:
-            record = cast("dict[str, Any]", json.loads(file.read(_MAX_RECORD_BYTES)))
-        return ModelRecord(digest=str(record["digest"]), cosine=float(record["cosine"]))
+            record = object_or_empty(loads(file.read(_MAX_RECORD_BYTES)))
+        return ModelRecord(digest=str(record["digest"]), cosine=float(str(record["cosine"])))
     except FileNotFoundError as error:
         raise EmbedderError(
             f"{NAME} isn't made yet: {folder} has no {RECORD_FILE}", hint=MAKE_HINT, code="embedder_unmade"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, NoReturn, cast
+from typing import Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from knapper.index.models.base import (
     normalize_rows,
     replace_surrogates,
 )
-from knapper.jsontypes import is_list, is_object
+from knapper.jsontypes import JSONValue, is_list, is_object, list_or_empty, object_or_empty, objects_in
 from knapper.net.client import HttpClient, HttpResponse, Oversized, Unreachable
 
 _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
@@ -89,20 +89,21 @@ def parse_retry_after_s(headers: Mapping[str, str]) -> float:
     return max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
 
 
-def _parse_entries(body: bytes) -> list[dict[str, Any]]:
+def _parse_entries(body: bytes) -> list[dict[str, JSONValue]]:
     try:
         answer: object = json.loads(body)
     except (ValueError, RecursionError):
         kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
         raise ValueError(f"it is {kind}") from None
     data = answer.get("data") if is_object(answer) else None
-    if not is_list(data) or not all(isinstance(entry, dict) for entry in data):
+    entries = objects_in(data)
+    if not is_list(data) or len(entries) < len(data):
         raise ValueError("it has no list of vectors")
-    return cast("list[dict[str, Any]]", data)
+    return entries
 
 
-def _sort_entries(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    entries_by_index: dict[object, dict[str, Any]] = {repr(entry["index"]): entry for entry in data}
+def _sort_entries(data: list[dict[str, JSONValue]]) -> list[dict[str, JSONValue]]:
+    entries_by_index: dict[str, dict[str, JSONValue]] = {repr(entry["index"]): entry for entry in data}
     try:
         return [entries_by_index[repr(place)] for place in range(len(data))]
     except KeyError:
@@ -391,24 +392,25 @@ def parse_scores(body: bytes, count: int) -> dict[int, float]:
         answer: object = json.loads(body)
     except (ValueError, RecursionError):
         raise ValueError("it is no JSON") from None
-    results = cast("dict[str, object]", answer).get("results") if isinstance(answer, dict) else None
-    if not isinstance(results, list) or not results:
+    results = list_or_empty(object_or_empty(answer).get("results"))
+    if not results:
         raise ValueError("it has no list of results")
     scores: dict[int, float] = {}
-    for result in cast("list[object]", results):
-        fields = cast("dict[str, object]", result) if isinstance(result, dict) else {}
-        place, score = fields.get("index"), fields.get("relevance_score")
+    for result in results:
+        fields = object_or_empty(result)
+        place, score = fields.get("index"), _as_float(fields.get("relevance_score"))
         if type(place) is not int or not 0 <= place < count or place in scores:
             raise ValueError("its results aren't numbered as the passages are")
-        if type(score) not in {int, float} or not math.isfinite(score := _as_float(score)):
+        if not math.isfinite(score):
             raise ValueError("a result has no number as its score")
         scores[place] = score
     return scores
 
 
 def _as_float(number: object) -> float:
+    """Return a number; an infinite one for what is none, or too large."""
     try:
-        return float(cast("float", number))
+        return float(number) if isinstance(number, int | float) and not isinstance(number, bool) else math.inf
     except OverflowError:
         return math.inf
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,7 +172,7 @@ class OnnxEmbedder:
 
 def _import_library() -> OnnxModels:
     try:
-        return cast("OnnxModels", importlib.import_module("fastembed").TextEmbedding)
+        return importlib.import_module("fastembed").TextEmbedding
     except ImportError as error:
         raise extras.missing(
             "embeddings", "embeddings.kind = onnx", error=EmbedderError, code="embedder_extra"

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType, TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias, cast
+from typing import Any, Final, Protocol, Self, TypeAlias
 from urllib.parse import unquote
 
 from knapper import extras
@@ -188,7 +188,7 @@ class PostgresServer:
             opened = self._driver.connect(autocommit=True, prepare_threshold=None, **parameters)
         except self._driver.Error as error:
             raise self._explained(error) from None
-        return cast("Session", opened)
+        return opened
 
     @cached_property
     def _driver(self) -> ModuleType:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from knapper.index import database
 from knapper.index.database import POSTINGS_PREFIX, Database
@@ -162,14 +162,23 @@ class PostingsFile:
         file = open_arrays(path, _KIND, unchecked=_LISTS)
         if file is None:
             return None
-        tables = {
-            table.name: TermLists(
-                **cast("dict[str, Any]", {part: file.arrays[f"{table.name}.{part}"] for part in _ARRAYS})
-            )
-            for table in fts5.TABLES
-        }
+        tables = {table.name: _map_lists(file.arrays, table.name) for table in fts5.TABLES}
         names = StoredNames(**{name.partition(".")[2]: file.arrays[name] for name in _NAME_ARRAYS})
         return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables, names=names)
+
+
+def _map_lists(arrays: Mapping[str, NDArray[Any]], table: str) -> TermLists:
+    return TermLists(
+        ids=arrays[f"{table}.ids"],
+        lengths=arrays[f"{table}.lengths"],
+        terms=arrays[f"{table}.terms"],
+        term_starts=arrays[f"{table}.term_starts"],
+        starts=arrays[f"{table}.starts"],
+        peaks=arrays[f"{table}.peaks"],
+        rows=arrays[f"{table}.rows"],
+        weights=arrays[f"{table}.weights"],
+        checksums=arrays[f"{table}.checksums"],
+    )
 
 
 def write_file(path: Path, uid: str, tables: Mapping[str, TermLists], names: StoredNames) -> None:
@@ -179,7 +188,7 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists], names: Sto
         OSError: The disk is full, or the folder can't be written.
     """
     arrays = {
-        f"{name}.{part}": ArrayToWrite(dtype=dtype, blocks=(cast("NDArray[Any]", getattr(lists, part)),))
+        f"{name}.{part}": ArrayToWrite(dtype=dtype, blocks=(getattr(lists, part),))
         for name, lists in tables.items()
         for part, dtype in _ARRAYS.items()
     }

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Final, Literal, Protocol, cast
+from typing import BinaryIO, Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 from knapper import errors, extras
+from knapper.jsontypes import JSONValue, is_list, loads, object_or_empty
 from knapper.net.speech.remote import (
     Audio,
     RemoteTranscriber,
@@ -160,7 +161,7 @@ class WhisperTranscriber(Transcriber):
 
 def _load_library() -> WhisperModelFactory:
     try:
-        return cast("WhisperModelFactory", importlib.import_module("faster_whisper").WhisperModel)
+        return importlib.import_module("faster_whisper").WhisperModel
     except ImportError as error:
         raise extras.missing(
             "audio", "audio.provider = whisper", error=TranscriberError, code="transcriber_extra"
@@ -184,8 +185,7 @@ class TranscriptStore:
         """Return the cached transcript; None where there is none, or it is damaged."""
         file = self._file(digest, model_id)
         try:
-            record: object = json.loads(file.read_text(encoding="utf-8"))
-            transcript = _read_transcript(cast("Mapping[str, object]", record))
+            transcript = _read_transcript(object_or_empty(loads(file.read_text(encoding="utf-8"))))
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
         if transcript is None or transcript.model_id != model_id:
@@ -250,23 +250,24 @@ class CachedTranscriber(Transcriber):
         self._transcriber.close()
 
 
-def _read_transcript(record: Mapping[str, object]) -> Transcript | None:
-    if record["form"] != _FILE_VERSION or not isinstance(record["text"], str):
+def _read_transcript(record: Mapping[str, JSONValue]) -> Transcript | None:
+    rows = record["segments"]
+    if record["form"] != _FILE_VERSION or not isinstance(record["text"], str) or not is_list(rows):
         return None
     segments = [
         Segment(
             text=str(one["text"]),
-            start_s=float(cast("float", one["start_s"])),
-            stop_s=float(cast("float", one["stop_s"])),
+            start_s=float(str(one["start_s"])),
+            stop_s=float(str(one["stop_s"])),
             speaker=str(one["speaker"]),
         )
-        for one in cast("list[Mapping[str, object]]", record["segments"])
+        for one in map(object_or_empty, rows)
     ]
     return Transcript(
         text=record["text"],
         segments=segments,
         language=str(record["language"]),
-        duration_s=float(cast("float", record["duration_s"])),
+        duration_s=float(str(record["duration_s"])),
         model_id=str(record["model_id"]),
     )
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NoReturn, cast
+from typing import Final, Literal, NoReturn, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
-from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, strings_in
+from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, one_of, strings_in
 from knapper.server import security, workers
 from knapper.server.reader_process import SEARCH_TOOLS, KnownFreshness
 from knapper.server.readers import KnownState, ReaderPool
@@ -22,6 +22,7 @@ from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 
+T = TypeVar("T")
 _JSON_MEDIA_TYPES: Final = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _INTEGER: Final = re.compile(r"-?\d{1,18}")
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
@@ -52,7 +53,7 @@ class ToolRoute:
 
 async def read_tool_arguments(
     route: ToolRoute, request: Request, properties: Mapping[str, JSONValue]
-) -> dict[str, object]:
+) -> dict[str, JSONValue]:
     """Read a tool's arguments from a request.
 
     Args:
@@ -67,11 +68,10 @@ async def read_tool_arguments(
     sent = _read_query(request, properties) if route.method == "GET" else await _read_body(request)
     for name in route.bound_names & sent.keys():
         raise BadInput(f"'{name}' is said by the path already", hint="leave it out", code="bad_arguments")
-    path_values = cast("Mapping[str, object]", request.path_params)
-    return {**sent, **path_values, **route.fixed_arguments}
+    return {**sent, **request.path_params, **route.fixed_arguments}
 
 
-async def _read_body(request: Request) -> Mapping[str, object]:
+async def _read_body(request: Request) -> dict[str, JSONValue]:
     raw = await request.body()
     if not raw:
         return {}
@@ -88,7 +88,7 @@ async def _read_body(request: Request) -> Mapping[str, object]:
     return _parse_object(raw)
 
 
-def _parse_object(raw: bytes) -> Mapping[str, object]:
+def _parse_object(raw: bytes) -> dict[str, JSONValue]:
     try:
         value: JSONValue = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
         _ = json.dumps(value, ensure_ascii=False).encode()
@@ -113,22 +113,22 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[str, object]:
+def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     texts_by_name: dict[str, list[str]] = {}
     for name, text in request.query_params.multi_items():
         texts_by_name.setdefault(name, []).append(text)
-    values: dict[str, object] = {}
+    values: dict[str, JSONValue] = {}
     for name, texts in texts_by_name.items():
         schema = properties.get(name)
         values[name] = _parse_query_value(name, texts, schema if isinstance(schema, dict) else {})
     return values
 
 
-def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSONValue]) -> object:
+def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSONValue]) -> JSONValue:
     """Parse a query value by its parameter's schema; a value of no known type stays text, and the tool refuses it."""
     kinds = _schema_types(schema)
     if "array" in kinds:
-        return list(texts)
+        return [*texts]
     if len(texts) > 1:
         raise BadInput(f"'{name}' is given {len(texts)} times", hint="give it once", code="bad_arguments")
     (text,) = texts
@@ -234,7 +234,19 @@ ANY_VAULT: Final = (
 class RequestArguments:
     """The checked arguments of a request."""
 
-    values: Mapping[str, object]
+    values: Mapping[str, JSONValue]
+
+    def choice(self, name: str, choices: Sequence[T], default: T) -> T:
+        """Return one of some words; the default if omitted.
+
+        Raises:
+            BadInput: It is another word.
+        """
+        value = self.text(name)
+        chosen = one_of(value, choices) if value else default
+        if chosen is None:
+            raise _argument_error(f"'{name}' can't be '{value[:60]}'", f"give {', '.join(map(str, choices))}")
+        return chosen
 
     def text(self, name: str) -> str:
         """Return a text; empty if omitted."""
@@ -268,7 +280,7 @@ class RequestArguments:
 
     def non_null_values(self) -> dict[str, JSONValue]:
         """Return all arguments that aren't null."""
-        return {name: cast("JSONValue", value) for name, value in self.values.items() if value is not None}
+        return {name: value for name, value in self.values.items() if value is not None}
 
     def object(self, name: str) -> "RequestArguments":
         """Return an object; empty if omitted."""
@@ -291,7 +303,7 @@ async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> R
     return RequestArguments(values=values)
 
 
-def _check_all(parameters: Sequence[Parameter], values: Mapping[str, object]) -> None:
+def _check_all(parameters: Sequence[Parameter], values: Mapping[str, JSONValue]) -> None:
     allowed_names = [parameter.name for parameter in parameters]
     for name in values.keys() - set(allowed_names):
         raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
@@ -299,7 +311,7 @@ def _check_all(parameters: Sequence[Parameter], values: Mapping[str, object]) ->
         _check_value(parameter, values.get(parameter.name))
 
 
-def _check_value(parameter: Parameter, value: object) -> None:
+def _check_value(parameter: Parameter, value: JSONValue) -> None:
     if value is None:
         if parameter.required:
             raise _argument_error(f"'{parameter.name}' is needed", parameter.doc)
@@ -318,10 +330,10 @@ def _check_value(parameter: Parameter, value: object) -> None:
         kind, expected = _PYTHON_TYPES[parameter.kind]
         if not isinstance(value, kind):
             raise _argument_error(f"'{parameter.name}' isn't {expected}", parameter.doc)
-        _check_contents(parameter, cast("object", value))
+        _check_contents(parameter, value)
 
 
-def _check_contents(parameter: Parameter, value: object) -> None:
+def _check_contents(parameter: Parameter, value: JSONValue) -> None:
     if isinstance(value, str):
         _check_text(parameter, value)
     elif is_list(value):
@@ -377,7 +389,7 @@ class ToolInvoker:
         return security.JsonReply(content)
 
     async def call(
-        self, client: str, tool: str, arguments: dict[str, object], state: KnownState | None = None
+        self, client: str, tool: str, arguments: Mapping[str, object], state: KnownState | None = None
     ) -> Answer:
         """Call a tool on a client's behalf, in a thread.
 
@@ -420,7 +432,7 @@ class ToolInvoker:
     def properties(self, route: ToolRoute) -> dict[str, JSONValue]:
         """Return the parameters of a route's tool by name."""
         table = self.hub.table
-        return cast("dict[str, JSONValue]", table.parameters(table.find(route.tool))["properties"])
+        return object_or_empty(table.parameters(table.find(route.tool))["properties"])
 
 
 class BoundRoute(Route):

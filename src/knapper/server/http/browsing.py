@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import Endpoint, RequestArguments
     from knapper.server.workers import WorkerThreads, WorkKind
     from knapper.tools.context import Context
-    from knapper.tools.links import GraphTies
     from knapper.tools.shapes import Answer
     from knapper.vault.paths import NotePath
 
@@ -267,10 +266,11 @@ def _make_between_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _BETWEEN_PARAMETERS)
         context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
-        by = cast("GraphTies", args.text("by") or "links")
 
         def graph() -> Mapping[str, object]:
-            return links.graph_between(context(), args.texts("paths") or (), by=by)
+            return links.graph_between(
+                context(), args.texts("paths") or (), by=args.choice("by", links.GRAPH_TIES, "links")
+            )
 
         return security.JsonReply(await threads.run("read", graph))
 
@@ -296,7 +296,7 @@ def _surroundings(context: Context, path: str, args: RequestArguments) -> Mappin
         context,
         path,
         depth=args.integer_or_default("depth", 2),
-        by=cast("GraphTies", args.text("by") or "links"),
+        by=args.choice("by", links.GRAPH_TIES, "links"),
         limit=args.integer_or_default("limit", 300),
     )
 

@@ -12,6 +12,7 @@ from knapper.errors import BadInput
 from knapper.server.http import openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
 from knapper.server.http.openapi import json_content, object_schema, page_content, stream_content
+from knapper.tools.context import SCRIPT_PROFILES
 
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
@@ -351,7 +352,7 @@ CODE_MODE_PARAMETER: Final = Parameter(
 PROFILE_PARAMETER: Final = Parameter(
     name="profile",
     doc="What else scripts may read, where the owner configured any.",
-    choices=("strict", "local", "extended"),
+    choices=SCRIPT_PROFILES,
 )
 FRESH_PARAMETER: Final = Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag")
 MODEL_PARAMETER: Final = Parameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from fastapi.routing import APIRoute
 
@@ -148,19 +148,22 @@ def _extract_definitions(schema: Mapping[str, JSONValue], prefix: str, shared: d
     definitions = schema.get("$defs", {})
     for name, definition in definitions.items() if isinstance(definitions, dict) else ():
         shared[f"{prefix}{name}"] = _rewrite_refs(definition, prefix)
-    remaining: JSONValue = {name: definition for name, definition in schema.items() if name != "$defs"}
-    return cast("dict[str, Any]", _rewrite_refs(remaining, prefix))
+    return _rewrite_refs_in({name: definition for name, definition in schema.items() if name != "$defs"}, prefix)
 
 
 def _rewrite_refs(value: JSONValue, prefix: str) -> JSONValue:
     if isinstance(value, dict):
-        return {
-            name: item.replace("#/$defs/", f"{_SCHEMA_REF}{prefix}")
-            if name == "$ref" and isinstance(item, str)
-            else _rewrite_refs(item, prefix)
-            for name, item in value.items()
-        }
+        return _rewrite_refs_in(value, prefix)
     return [_rewrite_refs(item, prefix) for item in value] if isinstance(value, list) else value
+
+
+def _rewrite_refs_in(schema: Mapping[str, JSONValue], prefix: str) -> dict[str, JSONValue]:
+    return {
+        name: item.replace("#/$defs/", f"{_SCHEMA_REF}{prefix}")
+        if name == "$ref" and isinstance(item, str)
+        else _rewrite_refs(item, prefix)
+        for name, item in schema.items()
+    }
 
 
 _JSON_CONTENT: Final = "application/json"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from knapper import __version__
 from knapper.errors import BadInput, NotFound, RefusedError
-from knapper.jsontypes import is_object
+from knapper.jsontypes import is_object, loads, object_or_empty
 from knapper.server import security
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
@@ -151,13 +151,15 @@ class PageFiles:
                 return
             self._files = _read_manifest(self._folder, manifest.read_bytes())
             self._built_at = built_at
-        except (OSError, ValueError):
+        except (OSError, ValueError, LookupError):
             self._built_at, self._files = 0, {}
         self._contents = {}
 
 
 def _read_manifest(folder: Path, content: bytes) -> dict[str, PageFile]:
-    rows = cast("dict[str, dict[str, Any]]", json.loads(content)["files"])
+    rows = object_or_empty(object_or_empty(loads(content)).get("files"))
+    if not rows:
+        raise ValueError("the manifest of the page names no files")
     return {
         name: PageFile(
             path=folder / name,
@@ -167,7 +169,7 @@ def _read_manifest(folder: Path, content: bytes) -> dict[str, PageFile]:
             script=_script_hash(row),
             is_hashed=name.startswith(_HASHED_FOLDER),
         )
-        for name, row in rows.items()
+        for name, row in ((name, object_or_empty(row)) for name, row in rows.items())
         if _FILE_NAME.fullmatch(name) and Path(name).suffix in _MEDIA_TYPES
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +36,7 @@ from knapper.server.http.job_schemas import (
 )
 from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers
+from knapper.tools.context import SCRIPT_PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
     from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.tools.context import ScriptProfile
 
 
 MOST_RUNS: Final = 8
@@ -367,7 +367,7 @@ async def _begin_run(
         task=args.text("task"),
         strategy=args.text("strategy"),
         code_mode=args.flag("code_mode"),
-        profile=cast("ScriptProfile", args.text("profile") or "strict"),
+        profile=args.choice("profile", SCRIPT_PROFILES, "strict"),
         fresh=bool(args.flag("fresh")),
         model=args.text("model"),
         also=tuple(args.texts("also") or ()),

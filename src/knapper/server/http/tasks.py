@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,6 +36,8 @@ from knapper.server.http.job_schemas import (
     read_task_order,
 )
 from knapper.server.http.openapi import RouteSpec
+from knapper.tools import answers
+from knapper.tools.shapes import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -167,7 +169,7 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
         "model": lambda: model_names.append(client_pipelines.chats.chat().name),
         "web": client_pipelines.agent_context("").open_web,
     }
-    problems = {
+    problems: dict[str, JSONValue] = {
         name: error for name, error in ((name, _problem_with(try_)) for name, try_ in attempts.items()) if error
     }
     ranges: dict[str, JSONValue] = {name: [*both] for name, both in NUMBER_RANGES.items()}
@@ -179,7 +181,7 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
         "can": [ability for ability in scopes.ABILITIES if ability in configured.rules.can],
         "model": model_names[0] if model_names else "",
         "web": "web" not in problems,
-        "problems": cast("JSONValue", problems),
+        "problems": problems,
     }
 
 
@@ -200,11 +202,11 @@ def _describe_choice(settings: Settings, configured: Preset) -> dict[str, JSONVa
     }
 
 
-def _problem_with(work: Callable[[], object]) -> dict[str, object] | None:
+def _problem_with(work: Callable[[], object]) -> Answer | None:
     try:
         _ = work()
     except KnapError as error:
-        return error.as_dict()
+        return answers.as_json(error.as_dict())
     return None
 
 

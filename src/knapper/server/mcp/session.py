@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 from uuid import uuid4
 
 from fastmcp import FastMCP
@@ -23,7 +23,7 @@ from typing_extensions import override
 from knapper.app import Hub
 from knapper.errors import KnapError, StorageError
 from knapper.index import database
-from knapper.jsontypes import objects_in
+from knapper.jsontypes import object_or_empty, objects_in
 from knapper.server import logs
 from knapper.server.workers import WorkerThreads, WorkKind
 from knapper.tools import registry
@@ -108,12 +108,15 @@ class ToolListing:
 
 def _shorten(parameters: "Mapping[str, JSONValue]", kept: set[str], *, names_vaults: bool) -> "dict[str, JSONValue]":
     """Return a schema of some of the arguments, without what a model doesn't need."""
-    whole = cast("dict[str, dict[str, JSONValue]]", parameters["properties"])
+    whole = object_or_empty(parameters["properties"])
     properties: dict[str, JSONValue] = {
-        name: _shorten_parameter(name, definition) for name, definition in whole.items() if name in kept
+        name: _shorten_parameter(name, object_or_empty(definition))
+        for name, definition in whole.items()
+        if name in kept
     }
     if _VAULT in properties:
-        properties[_VAULT] = {"type": "string", **({"enum": whole[_VAULT]["enum"]} if names_vaults else {})}
+        names: dict[str, JSONValue] = {"enum": object_or_empty(whole[_VAULT])["enum"]} if names_vaults else {}
+        properties[_VAULT] = {"type": "string", **names}
     remaining = {name: value for name, value in parameters.items() if name != "additionalProperties"}
     return {**remaining, "properties": properties}
 
@@ -159,7 +162,7 @@ def dump_definitions(rows: "Iterable[ToolSpec]") -> str:
     answers: list[JSONValue] = []
     tools: list[JSONValue] = []
     for row in rows:
-        definition = cast("dict[str, JSONValue]", asdict(define(row)))
+        definition: dict[str, JSONValue] = asdict(define(row))
         if definition["answer"] not in answers:
             answers.append(definition["answer"])
         tools.append({**definition, "answer": answers.index(definition["answer"])})
