@@ -14,8 +14,8 @@ from knapper.changes.disk.storage import DataVersion, SharedDatabase
 from knapper.changes.drafts import Draft, LinkRewrite
 from knapper.changes.proposals import model, parts
 from knapper.changes.proposals.model import (
+    ItemState,
     Proposal,
-    ProposalStatus,
     ProposedFile,
     ProposedHunk,
     Stale,
