@@ -13,7 +13,6 @@ import click
 
 from knapper.cli.options import GlobalOptions
 from knapper.errors import CallerError, ConflictError, KnapError, RefusedError, SetupError, StorageError
-from knapper.jsontypes import is_sequence
 
 if TYPE_CHECKING:
     from knapper.index.refresh import RefreshPhase
@@ -250,6 +249,8 @@ def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: st
 
 
 def _print_notices(options: GlobalOptions, answer: Mapping[str, object]) -> None:
+    from knapper.jsontypes import is_sequence  # noqa: PLC0415 - help and completions import nothing outside the CLI
+
     notices = answer.get("notes")
     for notice in notices if is_sequence(notices) else ():
         note(options, f"note: {notice}")
