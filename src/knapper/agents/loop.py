@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
+from typing import Final, Generic, Literal, Protocol, TypeVar, cast
 
 import pydantic_ai
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
@@ -41,10 +41,22 @@ from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
-if TYPE_CHECKING:
-    from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
 
-SettingsT = TypeVar("SettingsT", "ScoutSettings", "ResearchSettings")
+class StageSettings(Protocol):
+    """What every stage has limits of."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of tool calls."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds for all of it."""
+        ...
+
+
+SettingsT = TypeVar("SettingsT", bound=StageSettings)
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
 LoopEnd = Literal["said", "done", "rounds", "calls", "timeout"]
