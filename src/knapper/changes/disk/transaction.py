@@ -567,12 +567,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
 
 
 def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
-    """Write the temp files, not yet synced, and return their steps.
-
-    Raises:
-        ConflictError: A file that was to be replaced is gone, as it is for a moment while an editor saves by renaming.
-        StorageError: The disk refused.
-    """
+    """Write the temp files, not yet synced, and return their steps."""
     staged: list[Step] = []
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
@@ -583,6 +578,7 @@ def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
         try:
             context.files.stage(context.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
+            # An editor that saves by renaming has no file for a moment.
             if like is not None and isinstance(error, FileNotFoundError):
                 raise changed_error(step, None) from error
             raise files.storage_error(error, step.path) from error
