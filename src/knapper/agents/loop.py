@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
+from typing import Final, Generic, Literal, Protocol, TypeVar, cast
 
 import pydantic_ai
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
@@ -41,10 +41,6 @@ from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
-if TYPE_CHECKING:
-    from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
-
-SettingsT = TypeVar("SettingsT", "ScoutSettings", "ResearchSettings")
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
 LoopEnd = Literal["said", "done", "rounds", "calls", "timeout"]
@@ -108,6 +104,23 @@ class LoopProgress:
     def new_messages(self) -> list[ModelMessage]:
         """Return the messages since the loop began, unfinished ones among them."""
         return self.run.new_messages() if self.run else []
+
+
+class StageSettings(Protocol):
+    """The limits that every stage has."""
+
+    @property
+    def rounds(self) -> int:
+        """Return the maximum number of rounds of calls."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long it may take."""
+        ...
+
+
+SettingsT = TypeVar("SettingsT", bound=StageSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
