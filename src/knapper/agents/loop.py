@@ -36,27 +36,11 @@ from knapper.agents.toolset import (
 from knapper.errors import KnapError
 from knapper.index import snapshot
 from knapper.jsontypes import JSONValue
-from knapper.tools import search
+from knapper.tools import notes, search
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
-
-class StageSettings(Protocol):
-    """What every stage has limits of."""
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of tool calls."""
-        ...
-
-    @property
-    def timeout_s(self) -> float:
-        """Seconds for all of it."""
-        ...
-
-
-SettingsT = TypeVar("SettingsT", bound=StageSettings)
 EventSink = Callable[[Event], None]
 """Receives an event; called in the loop's own task."""
 LoopEnd = Literal["said", "done", "rounds", "calls", "timeout"]
@@ -120,6 +104,23 @@ class LoopProgress:
     def new_messages(self) -> list[ModelMessage]:
         """Return the messages since the loop began, unfinished ones among them."""
         return self.run.new_messages() if self.run else []
+
+
+class StageSettings(Protocol):
+    """The limits that every stage has."""
+
+    @property
+    def rounds(self) -> int:
+        """Return the maximum number of rounds of calls."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Return how long it may take."""
+        ...
+
+
+SettingsT = TypeVar("SettingsT", bound=StageSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,7 +473,7 @@ def _search(context: Context, question: Question, queries: Sequence[str]) -> lis
 
 def _shorten(hit: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     kept = {name: hit[name] for name in ("heading", "start_line", "end_line")}
-    return {"path": hit["source"], **kept, "content": search.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
+    return {"path": hit["source"], **kept, "content": notes.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
 
 
 def _failed(call_id: str, problem: str, emit: EventSink) -> Answer:
