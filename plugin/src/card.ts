@@ -151,8 +151,7 @@ function edit(root: HTMLElement, text: HTMLElement, hunk: Hunk, actions: CardAct
     root.focus();
   };
   const save = async () => {
-    if (!(await actions.edit(hunk, area.value))) return;
-    root.focus();
+    if (await actions.edit(hunk, area.value)) close(); // the new text comes with a new card, unless it is the old one
   };
   button(row, "Save", "mod-cta", () => void save());
   button(row, "Cancel", "", close);

@@ -77,7 +77,7 @@ export class Marks extends Component {
     this.shown.set(editor, { path: file.path, key });
     const held = editor.dom.contains(editor.dom.ownerDocument.activeElement) ? editor.dom.ownerDocument.activeElement?.closest<HTMLElement>(".knapper-card")?.dataset["hunk"] : undefined;
     editor.dispatch({ effects: setPlaces.of(findPlaces(hunks, editor.state.doc, disk)) });
-    if (held) this.focus(editor, held); // the card may be another one now
+    if (held) this.focus(editor, held, true); // the card may be another one now
   }
 
   /** What is shown as cards in a note; where blocks are wished, only what can't be one. */
@@ -135,14 +135,16 @@ export class Marks extends Component {
     else editor.focus();
   }
 
-  private focus(editor: EditorView, id: string): void {
+  /** Focus a card; one that was drawn anew only where nothing else in the editor has got the focus meanwhile. */
+  private focus(editor: EditorView, id: string, isAgain = false): void {
     // The card is drawn after the editor has measured itself.
     editor.requestMeasure({
       read: () => null,
       write: () => {
         const cards = editor.dom.querySelectorAll<HTMLElement>(".knapper-card");
         const card = [...cards].find((one) => one.dataset["hunk"] === id);
-        if (!card?.contains(editor.dom.ownerDocument.activeElement)) card?.focus({ preventScroll: true });
+        const within = isAgain ? editor.dom : card;
+        if (!within?.contains(editor.dom.ownerDocument.activeElement)) card?.focus({ preventScroll: true });
       },
     });
   }
