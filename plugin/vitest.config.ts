@@ -21,11 +21,8 @@ export default defineConfig({
     },
   ],
   resolve: {
-    alias: [
-      { find: "obsidian", replacement: "obsidian-test-mocks/obsidian" },
-      { find: "@preact/signals", replacement: own("signals.ts") },
-    ],
-    dedupe: ["preact"],
+    alias: [{ find: "obsidian", replacement: "obsidian-test-mocks/obsidian" }],
+    dedupe: ["preact", "@preact/signals"],
   },
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   test: { environment: "node", include: ["test/*.test.{ts,tsx,mjs}"], testTimeout: 60_000, hookTimeout: 120_000 },
