@@ -17,7 +17,7 @@ from knapper.codemode.sandbox.confinement import STANDS
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.errors import KnapError, SetupError
-from knapper.jsontypes import JSONValue, one_of
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import (
     HostFunction,
     OnCancel,
@@ -628,7 +628,7 @@ def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExi
         return "result", None, f"__result__ can't be taken: {error}"
     if not isinstance(report, dict):
         return "crash", None, "the script broke its interpreter"
-    kind = one_of(report.get("kind"), _GUEST_EXITS) or "crash"
+    kind: ScriptExit = next((one for one in _GUEST_EXITS if one == report.get("kind")), "crash")
     if kind == "ok":
         if len(content) > limits.result_bytes + 100:
             return "result", None, f"__result__ has more than {limits.result_bytes:,} bytes of JSON"

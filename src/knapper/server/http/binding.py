@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
-from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, one_of, strings_in
+from knapper.jsontypes import JSONValue, is_list, object_or_empty, one_of, strings_in
 from knapper.server import security, workers
 from knapper.server.reader_process import SEARCH_TOOLS, KnownFreshness
 from knapper.server.readers import KnownState, ReaderPool
@@ -336,14 +336,14 @@ def _check_value(parameter: Parameter, value: JSONValue) -> None:
 def _check_contents(parameter: Parameter, value: JSONValue) -> None:
     if isinstance(value, str):
         _check_text(parameter, value)
-    elif is_list(value):
+    elif isinstance(value, list):
         if len(value) > _MAX_LIST_ITEMS:
             raise _argument_error(f"'{parameter.name}' has {len(value):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
         for row in value:
             if not isinstance(row, str):
                 raise _argument_error(f"'{parameter.name}' isn't a list of texts", parameter.doc)
             _check_text(parameter, row)
-    elif is_object(value):
+    elif isinstance(value, dict):
         _check_all(parameter.fields, value)
 
 
@@ -432,7 +432,8 @@ class ToolInvoker:
     def properties(self, route: ToolRoute) -> dict[str, JSONValue]:
         """Return the parameters of a route's tool by name."""
         table = self.hub.table
-        return object_or_empty(table.parameters(table.find(route.tool))["properties"])
+        properties = table.parameters(table.find(route.tool))["properties"]
+        return properties if isinstance(properties, dict) else {}
 
 
 class BoundRoute(Route):
