@@ -421,7 +421,14 @@ def _encode_job(script: str, limits: ScriptLimits, inputs: ScriptInputs) -> byte
 
 
 MAX_WORKERS: Final = 8
-_GUEST_EXITS: Final[tuple[ScriptExit, ...]] = ("ok", "syntax", "error", "refused", "result", "memory")
+_GUEST_EXITS: Final[Mapping[str, ScriptExit]] = {
+    "ok": "ok",
+    "syntax": "syntax",
+    "error": "error",
+    "refused": "refused",
+    "result": "result",
+    "memory": "memory",
+}
 """Outcomes that a guest may report."""
 _MAX_ERROR: Final = 4_000
 _NO_INPUTS: Final = ScriptInputs()
@@ -628,7 +635,7 @@ def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExi
         return "result", None, f"__result__ can't be taken: {error}"
     if not isinstance(report, dict):
         return "crash", None, "the script broke its interpreter"
-    kind: ScriptExit = next((one for one in _GUEST_EXITS if one == report.get("kind")), "crash")
+    kind: ScriptExit = _GUEST_EXITS.get(str(report.get("kind")), "crash")
     if kind == "ok":
         if len(content) > limits.result_bytes + 100:
             return "result", None, f"__result__ has more than {limits.result_bytes:,} bytes of JSON"
