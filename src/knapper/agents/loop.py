@@ -36,7 +36,7 @@ from knapper.agents.toolset import (
 from knapper.errors import KnapError
 from knapper.index import snapshot
 from knapper.jsontypes import JSONValue
-from knapper.tools import notes, search
+from knapper.tools import search
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
@@ -473,7 +473,7 @@ def _search(context: Context, question: Question, queries: Sequence[str]) -> lis
 
 def _shorten(hit: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     kept = {name: hit[name] for name in ("heading", "start_line", "end_line")}
-    return {"path": hit["source"], **kept, "content": notes.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
+    return {"path": hit["source"], **kept, "content": search.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
 
 
 def _failed(call_id: str, problem: str, emit: EventSink) -> Answer:
