@@ -257,7 +257,8 @@ def test_without_a_keyring_a_key_goes_into_the_file_and_is_not_shown_either(tmp_
         expect(tab.get_by_text("This computer has no working keyring")).to_be_visible()
         tab.get_by_label("Key of Anthropic").fill(KEY)
         tab.keyboard.press("Enter")
-        expect(tab.get_by_role("region", name="Keys").get_by_text("In the configuration file")).to_be_visible()
+        kept = tab.get_by_role("region", name="Keys").get_by_text("In the configuration file", exact=True)
+        expect(kept).to_be_visible()
 
         assert stored(site)["model"] == {
             "name": "openai:gpt-4o-mini",
