@@ -161,6 +161,17 @@ def test_only_the_page_lets_an_agent_apply_by_itself(tmp_path: Path) -> None:
     assert (paused.json()["schedule"]["paused"], resumed.json()["schedule"]["paused"]) == (True, False)
 
 
+def heard_of_schedules(page: TestClient, after: int, last: object) -> list[Any]:
+    """Give what the feed tells of schedules until it tells how the last run ended, which it does a moment after that."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        events = page.get("/events", params={"after": after, "wait": 1}).json()["events"]
+        told = [one["data"]["schedule"] for one in events if one["event"] == "schedule"]
+        if told and told[-1]["last"] == last:
+            return told
+    raise AssertionError("the feed doesn't tell how the run ended")
+
+
 @pytest.mark.timeout(60)
 def test_a_run_is_begun_and_what_became_of_it_is_told(tmp_path: Path) -> None:
     with serving(tmp_path, Model([[PROPOSE], [REPORT]]).open) as page:
@@ -168,7 +179,7 @@ def test_a_run_is_begun_and_what_became_of_it_is_told(tmp_path: Path) -> None:
         first = page.get("/events", params={"after": 0}).json()
         begun = page.post("/schedules/weekly-review/run")
         row = ended(page)
-        heard = page.get("/events", params={"after": first["last"]}).json()["events"]
+        told = heard_of_schedules(page, first["last"], row["last"])
         waiting = page.get("/proposals").json()
         session = page.get(f"/sessions/{row['last']['session_id']}").json()
         _ = page.delete("/schedules/weekly-review")
@@ -179,7 +190,6 @@ def test_a_run_is_begun_and_what_became_of_it_is_told(tmp_path: Path) -> None:
     assert (last["state"], last["proposals"], row["runs"]) == ("complete", 1, [last["session_id"]])
     assert {one["run"] for one in waiting["results"]} == {last["session_id"]}
     assert session["total"] == 1
-    told = [one["data"]["schedule"] for one in heard if one["event"] == "schedule"]
     assert (told[-1]["name"], told[-1]["last"]) == ("weekly-review", last)
     assert removed["events"][0]["event"] == "start"
 
