@@ -162,7 +162,7 @@ def test_only_the_page_lets_an_agent_apply_by_itself(tmp_path: Path) -> None:
 
 
 def heard_of_schedules(page: TestClient, after: int, last: object) -> list[Any]:
-    """Give what the feed tells of schedules until it tells how the last run ended, which it does a moment after that."""
+    """Give what the feed tells of schedules until it tells how the last run ended, a moment after it has."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         events = page.get("/events", params={"after": after, "wait": 1}).json()["events"]
