@@ -315,6 +315,18 @@ def test_readers_end_when_searches_come_one_after_another(tmp_path: Path) -> Non
         with_pool(opened.hub, work, idle_s=0.2)
 
 
+def test_readers_that_were_about_to_end_are_waited_for(tmp_path: Path) -> None:
+    async def work(found: ReaderPool) -> None:
+        processes.extend(found.processes)
+        await until(lambda: not found.count)
+
+    processes: list[int] = []
+    with world(tmp_path) as opened:
+        with_pool(opened.hub, work, idle_s=0.2)
+
+    assert not any(is_alive(process) for process in processes)
+
+
 def broken_setup(**given: object) -> str:
     return f"not what a reader knows: {len(given)}"
 

@@ -407,10 +407,14 @@ class ReaderPool:
             self._readers.remove(reader)
             LOG.warning("a reader has died or hangs (%s); another one begins", type(error).__name__)
             reader.kill()
-            ending = asyncio.create_task(reader.wait(), name="end of a reader")
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            self._end(reader)
             self._begin_one(vault)
+
+    def _end(self, reader: _ReaderProcess) -> None:
+        """Let a reader end, in a task of its own: whoever asks for that may be cancelled before the process has ended."""
+        ending = asyncio.create_task(reader.wait(), name="end of a reader")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     async def _end_idle(self) -> None:
         while True:
@@ -422,9 +426,7 @@ class ReaderPool:
     async def _end_all(self) -> None:
         ended, self._readers = self._readers, []
         for reader in ended:
-            reader.end()
-        for reader in ended:
-            await reader.wait()
+            self._end(reader)
         if self._ending:
             _ = await asyncio.wait(self._ending)
 
