@@ -223,6 +223,22 @@ def test_an_empty_journal_is_not_taken_for_a_new_one(vault: Path) -> None:
     assert path.read_bytes() == b""
 
 
+def test_a_journal_that_is_just_being_made_is_no_emptied_one(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def list_while_another_makes_it(path: Path) -> list[Path]:
+        found = list_backups(path)
+        path.write_bytes(content)
+        return found
+
+    path = folder_of(vault) / "journal.db"
+    settle(path)
+    list_backups, content = storage.list_backups, path.read_bytes()
+    path.write_bytes(b"")
+    monkeypatch.setattr(storage, "list_backups", list_while_another_makes_it)
+
+    storage.check_emptied(path)
+    assert path.read_bytes() == content
+
+
 def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(sqlite3.connect(folder_of(vault) / "index" / "index.db")) as index:
         index.execute("UPDATE chunks SET text = 'other' WHERE id = (SELECT min(id) FROM chunks)")

@@ -394,7 +394,7 @@ class ReaderPool:
         finally:
             if reader is not None:
                 reader.kill()
-                await reader.wait()
+                self._end(reader)
 
     def _add(self, reader: _ReaderProcess, vault: str) -> None:
         self._readers.append(reader)

@@ -56,16 +56,21 @@ def check_emptied(path: Path) -> None:
     Raises:
         StorageError: There is a backup of it, so it wasn't empty.
     """
-    try:
-        is_empty = path.stat().st_size == 0
-    except OSError:
-        return
-    if is_empty and not _has_log(path) and list_backups(path):
+    # Looked at again once a backup was seen: another process may be making the file, and its first backup, just now.
+    if _is_empty(path) and list_backups(path) and _is_empty(path):
         raise StorageError(
             f"'{path}' is empty, although it was in use",
             code="damaged",
             hint="`knap doctor --repair` brings it back from its backup, and keeps the empty file aside",
         )
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a database is there without content; its log is asked first, as what is in it moves to the file."""
+    try:
+        return not _has_log(path) and path.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def _has_log(path: Path) -> bool:
