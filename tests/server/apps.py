@@ -5,7 +5,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from knapper.app import Hub, open_hub
@@ -13,7 +12,7 @@ from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app
-from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.http.app import KnapperAPI, Mount, ServerRuntime
 from knapper.server.workers import StopSignal, WorkerThreads
 from tests.index import worlds
 
@@ -35,7 +34,7 @@ class World:
     root: Path
     stop: StopSignal = field(default_factory=StopSignal)
 
-    def app(self, *mounts: Mount) -> FastAPI:
+    def app(self, *mounts: Mount) -> KnapperAPI:
         work = ServerRuntime(threads=WorkerThreads(self.settings.server.threads), stop=self.stop)
         return app.create_app(self.hub, self.settings.server, security.load_client_tokens(self.settings), work, mounts)
 

@@ -101,7 +101,7 @@ class Live:
 
     def client(self, name: str = "api", *, timeout_s: float = 30.0) -> httpx2.Client:
         headers = {"authorization": f"Bearer {self.tokens[name]}"}
-        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False)
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False, verify=False)
 
     def end(self) -> None:
         """Stop the server, and wait until it has."""

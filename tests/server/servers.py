@@ -33,7 +33,7 @@ class Running:
 
     def client(self, *, timeout_s: float = 20.0) -> httpx2.Client:
         headers = {"authorization": f"Bearer {self.token}"}
-        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False)
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False, verify=False)
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=GRACE_S)

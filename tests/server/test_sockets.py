@@ -16,7 +16,7 @@ from knapper.errors import SetupError
 from knapper.server import addresses
 from knapper.server.addresses import ServerRecord
 
-HEAVY = ["fastapi", "uvicorn", "starlette", "numpy", "pydantic", "urllib.request", "knapper.app", "knapper.server.http"]
+HEAVY = ["uvicorn", "starlette", "numpy", "pydantic", "urllib.request", "knapper.app", "knapper.server.http"]
 TAKEN_BY_NOBODY_KNOWN = "is taken by another program"
 
 

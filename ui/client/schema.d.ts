@@ -2173,7 +2173,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
                     "application/pdf": string;
                     "audio/3gpp": string;
                     "audio/flac": string;

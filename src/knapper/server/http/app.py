@@ -9,8 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -26,7 +25,7 @@ from knapper.jsontypes import JSONValue
 from knapper.server import logs, security, workers
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Endpoint, Parameter, ToolInvoker, ToolRoute
+from knapper.server.http.binding import VAULT_PARAMETER, BoundRoute, Endpoint, Parameter, ToolInvoker, ToolRoute
 from knapper.server.http.openapi import RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.readers import ReaderPool
@@ -70,6 +69,7 @@ _TOOL_SCHEMA: Final[dict[str, Any]] = {
 }
 LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_tools",
+    "tags": ["tools"],
     "summary": "List the tools.",
     "security": [{openapi.TOKEN_SCHEME: []}],
     "responses": {
@@ -284,7 +284,7 @@ def allowed_methods(scope: Scope) -> str:
 LOG: Final = logging.getLogger("knapper.server.failures")
 
 
-def add_error_handlers(app: FastAPI) -> None:
+def add_error_handlers(app: Starlette) -> None:
     """Register the error handlers of the app.
 
     They are async, so that they need no thread and still answer while the server stops.
@@ -293,7 +293,6 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ImportError, _handle_import_error)
     app.add_exception_handler(OSError, _handle_os_error)
     app.add_exception_handler(HTTPException, _handle_routing_error)
-    app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(Exception, _handle_unexpected)
 
 
@@ -330,11 +329,6 @@ async def _handle_routing_error(request: Request, error: Exception) -> Response:
     return security.error_reply(BadInput("the request can't be read", code="bad_request"), error.headers)
 
 
-async def _handle_validation_error(request: Request, error: Exception) -> Response:
-    del request, error
-    return security.error_reply(BadInput("the request has not the form that is wanted", hint="see /openapi.json"))
-
-
 async def _handle_unexpected(request: Request, error: Exception) -> Response:
     """Reply to an internal error; the log records its place, and neither log nor reply its message."""
     del error
@@ -349,6 +343,7 @@ HEALTH_PATH: Final = "/health"
 DOCUMENT_PATH: Final = "/openapi.json"
 HEALTH_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_health",
+    "description": "Reply without a thread, so that slow calls don't delay it.",
     "summary": "Tell whether the server answers.",
     "responses": {
         "200": {
@@ -387,6 +382,7 @@ _OPEN_PATHS: Final = frozenset({HEALTH_PATH})
 _NOUN_ROUTES: Final = (*SEARCH_ROUTES, *NOTE_ROUTES, *PROPOSAL_ROUTES, *CHANGE_ROUTES)
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
+AppLifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +417,7 @@ def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mou
 
 def create_app(
     hub: Hub, server: ServerSettings, keys: ClientTokens, work: ServerRuntime, mounts: Sequence[Mount] = ()
-) -> FastAPI:
+) -> KnapperAPI:
     """Make the app.
 
     Args:
@@ -437,8 +433,8 @@ def create_app(
     open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
     find_tokens = [mount.find_token for mount in mounts if mount.find_token is not None]
     buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
-    app = _ApiApp(
-        hub=hub,
+    app = KnapperAPI(
+        hub,
         lifespan=_join_lifespans([mount.lifespan for mount in mounts if mount.lifespan is not None]),
         middleware=[
             Middleware(RequestTracing),
@@ -461,65 +457,46 @@ def create_app(
     return app
 
 
-class _ApiApp(FastAPI):
-    """An application whose OpenAPI document is derived from the tools, and names to each client its own vaults."""
+class KnapperAPI(Starlette):
+    """An application whose OpenAPI document is derived from its routes and tools, with the vaults of who asks."""
 
-    def __init__(self, *, hub: Hub, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
-        super().__init__(
-            title="Knapper",
-            version=__version__,
-            summary="Search, question and edit Markdown vaults.",
-            docs_url=None,  # it would load its scripts from elsewhere
-            redoc_url=None,
-            openapi_url=None,  # the document depends on who asks
-            redirect_slashes=False,
-            **more,
-        )
+    def __init__(self, hub: Hub, middleware: Sequence[Middleware], lifespan: AppLifespan) -> None:
+        """Create it with the route of its document alone."""
+        super().__init__(middleware=middleware, lifespan=lifespan)
+        self.router.redirect_slashes = False
         self._hub = hub
         self._faces: list[ToolRoute] = []
         self._documents: dict[tuple[str, ...], dict[str, Any]] = {}
         """By the vaults that a client may open."""
-        self.add_api_route(DOCUMENT_PATH, self._document_endpoint, response_model=None, include_in_schema=False)
+        self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, self._document_endpoint))
 
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
-        """Add a tool's route; it is described only when the document is requested."""
+        """Add a tool's route."""
         self._faces.append(route)
-        self.router.routes.append(binding.BoundRoute(route, endpoint))
+        self.router.routes.append(BoundRoute(route.method, route.path, endpoint))
 
     def openapi(self) -> dict[str, Any]:
         """Return the document for those who may open all vaults."""
         return self._document(tuple(self._hub.vaults))
 
     def _document(self, vaults: tuple[str, ...]) -> dict[str, Any]:
-        """Return the document, with the tools' own descriptions."""
         if vaults not in self._documents:
-            described = super().openapi()
-            self._documents[vaults] = openapi.complete_document(described, self._faces, self._hub.table, vaults)
+            self._documents[vaults] = openapi.make_document(self.routes, self._faces, self._hub.table, vaults)
         return self._documents[vaults]
 
     async def _document_endpoint(self, request: Request) -> Response:
         return security.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
 
 
-def _add_routes(app: _ApiApp, invoker: ToolInvoker) -> None:
-    app.add_api_route(HEALTH_PATH, health_endpoint, response_model=None, openapi_extra=HEALTH_OPERATION)
-    app.add_api_route(
-        TOOLS_PATH,
-        make_list_endpoint(invoker),
-        response_model=None,
-        tags=["tools"],
-        openapi_extra=LIST_TOOLS_OPERATION,
-    )
+def _add_routes(app: KnapperAPI, invoker: ToolInvoker) -> None:
+    app.router.routes += [
+        BoundRoute("GET", HEALTH_PATH, health_endpoint, lambda: HEALTH_OPERATION),
+        BoundRoute("GET", TOOLS_PATH, make_list_endpoint(invoker), lambda: LIST_TOOLS_OPERATION),
+    ]
     for route in (*make_tool_routes(invoker.hub.table), *_available_noun_routes(invoker.hub.table)):
         make_endpoint = make_note_endpoint if route in NOTE_ROUTES else binding.make_tool_endpoint
         app.add_tool_route(route, make_endpoint(invoker, route))
-    app.add_api_route(
-        f"{TOOLS_PATH}/{{name}}",
-        make_unknown_tool_endpoint(invoker),
-        methods=["POST"],
-        response_model=None,
-        include_in_schema=False,
-    )
+    app.router.routes.append(BoundRoute("POST", f"{TOOLS_PATH}/{{name}}", make_unknown_tool_endpoint(invoker)))
 
 
 def _available_noun_routes(table: ToolTable) -> Sequence[ToolRoute]:
@@ -527,9 +504,9 @@ def _available_noun_routes(table: ToolTable) -> Sequence[ToolRoute]:
     return [route for route in _NOUN_ROUTES if route.tool in tool_names]
 
 
-def _join_lifespans(parts: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _join_lifespans(parts: Sequence[Lifespan]) -> AppLifespan:
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             for part in parts:
                 await stack.enter_async_context(part())

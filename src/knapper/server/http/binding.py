@@ -437,15 +437,23 @@ class ToolInvoker:
 
 
 class BoundRoute(Route):
-    """A tool's route in the application; it leaves itself in the scope, so that the log names it and never a path.
+    """A route of the API; it leaves itself in the scope, so that the log names it and never a path."""
 
-    FastAPI's own kind of route does that too, but looks for dependencies and parameters in each request.
-    """
+    def __init__(
+        self, method: str, path: str, endpoint: Endpoint, operation: Callable[[], Mapping[str, object]] | None = None
+    ) -> None:
+        """Bind a method of a path to its endpoint.
 
-    def __init__(self, route: ToolRoute, endpoint: Endpoint) -> None:
-        """Bind *route* to its endpoint."""
-        super().__init__(route.path, endpoint, methods=[route.method], include_in_schema=False)
-        self.methods = {route.method}
+        Args:
+            method: The only one; HEAD isn't added to GET.
+            path: As the router knows it, with the names of its parts in braces.
+            endpoint: Replies.
+            operation: Describes it in the document; None leaves it out there.
+        """
+        super().__init__(path, endpoint, methods=[method], include_in_schema=False)
+        self.method = method
+        self.methods = {method}
+        self.operation = operation
         # A note's name may hold a line's end, which the router's dot doesn't fit.
         self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
 

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -213,6 +213,7 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
             "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
             _ATTACHMENT_PARAMETERS,
             _ATTACHMENT_CONTENT,
+            responses=_ATTACHMENT_RESPONSES,
         ),
         RouteSpec(
             "GET",
@@ -245,11 +246,7 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
             _BETWEEN_CONTENT,
         ),
     )
-    routes = [openapi.make_route(spec) for spec in specs]
-    cast("dict[str, Any]", routes[0].openapi_extra)["responses"] |= _ATTACHMENT_RESPONSES
-    for route in routes:  # a file's name may hold a line's end, which the router's dot doesn't fit
-        route.path_regex = re.compile(route.path_regex.pattern, re.DOTALL)
-    return Mount(routes=routes)
+    return Mount(routes=[*map(openapi.make_route, specs)])
 
 
 def _make_graph_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:

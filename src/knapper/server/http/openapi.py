@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
+from knapper import __version__
 from knapper.jsontypes import JSONValue
 from knapper.server import security
-from knapper.server.http.binding import Endpoint, Parameter, ToolRoute
+from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, ToolRoute
 from knapper.tools import registry
 from knapper.tools.registry import ToolTable
 
@@ -36,6 +37,7 @@ _IF_NONE_MATCH: Final[Mapping[str, JSONValue]] = {
     "schema": {"type": "string"},
     "description": "The ETag of a reply that is at hand already.",
 }
+_OPENAPI_VERSION: Final = "3.1.0"
 _SCHEMA_REF: Final = "#/components/schemas/"
 _JSON: Final = "application/json"
 
@@ -48,25 +50,36 @@ def error_responses() -> dict[str, Any]:
     }
 
 
-def complete_document(
-    described: Mapping[str, Any], faces: Sequence[ToolRoute], table: ToolTable, vaults: Sequence[str]
+def make_document(
+    routes: Iterable[BaseRoute], faces: Sequence[ToolRoute], table: ToolTable, vaults: Sequence[str]
 ) -> dict[str, Any]:
-    """Add the tools' routes to a document, with the schemas that they refer to.
+    """Describe the whole API.
 
     Args:
-        described: The document without them.
-        faces: The routes.
+        routes: The application's; those that describe themselves are in the document.
+        faces: The tools' routes.
         table: The tools.
         vaults: Names of those that the reader may open.
     """
-    paths: dict[str, dict[str, Any]] = {path: dict(operations) for path, operations in described["paths"].items()}
+    paths: dict[str, dict[str, Mapping[str, object]]] = {}
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
-    for route in faces:
-        described_route, shared = describe_tool_route(route, table, vaults)
-        paths.setdefault(route.path.replace(":path}", "}"), {})[route.method.lower()] = described_route
+    for route in routes:
+        if isinstance(route, BoundRoute) and route.operation is not None:
+            paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = route.operation()
+    for face in faces:
+        described_route, shared = describe_tool_route(face, table, vaults)
+        paths.setdefault(_path_in_document(face.path), {})[face.method.lower()] = described_route
         schemas |= shared
-    components = {**described.get("components", {}), "schemas": schemas, "securitySchemes": dict(SECURITY_SCHEMES)}
-    return {**described, "paths": paths, "components": components}
+    return {
+        "openapi": _OPENAPI_VERSION,
+        "info": {"title": "Knapper", "summary": "Search, question and edit Markdown vaults.", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": schemas, "securitySchemes": dict(SECURITY_SCHEMES)},
+    }
+
+
+def _path_in_document(path: str) -> str:
+    return path.replace(":path}", "}")
 
 
 def describe_tool_route(
@@ -193,25 +206,15 @@ class RouteSpec:
     """The content of the good reply, by its type."""
     status: int = 200
     """Of the good reply."""
+    responses: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Other replies than the good one and the usual errors, by status."""
     is_open: bool = False
     """Whether it needs no token."""
 
 
-def make_route(spec: RouteSpec) -> APIRoute:
-    """Create a route from its specification."""
-    return APIRoute(
-        spec.path,
-        spec.endpoint,
-        methods=[spec.method],
-        status_code=spec.status,
-        response_model=None,
-        response_description="It went well.",
-        tags=[spec.tag],
-        operation_id=_operation_id(spec),
-        summary=spec.summary,
-        description=spec.description or None,
-        openapi_extra=_describe_operation(spec),
-    )
+def make_route(spec: RouteSpec) -> BoundRoute:
+    """Create a route from its specification; it is described only when the document is requested."""
+    return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
 
 
 def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,10 +251,15 @@ def _operation_id(spec: RouteSpec) -> str:
 
 def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
     in_body = spec.method in {"POST", "PUT", "PATCH"}
+    good_reply = {"description": "It went well.", "content": dict(spec.content)}
     described: dict[str, Any] = {
+        "operationId": _operation_id(spec),
+        "tags": [spec.tag],
+        "summary": spec.summary,
+        **({"description": spec.description} if spec.description else {}),
         "security": [] if spec.is_open else [{TOKEN_SCHEME: []}],
         "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(spec.path)],
-        "responses": {str(spec.status): {"content": dict(spec.content)}, **error_responses()},
+        "responses": {str(spec.status): good_reply, **error_responses(), **spec.responses},
     }
     if spec.path.endswith(_MODEL_PATHS):
         described["responses"]["502"] = _BAD_GATEWAY_RESPONSE
