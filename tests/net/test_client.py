@@ -1,7 +1,13 @@
+import socket
+import ssl
+import threading
+from contextlib import suppress
+
 import pytest
 
 from knapper.errors import SetupError
 from knapper.net.client import HttpClient, Oversized, Unreachable
+from tests.net.internet import CERTS
 from tests.net.listeners import nobody
 from tests.net.servers import Reply, serving
 
@@ -94,3 +100,22 @@ def test_proxies_of_the_environment_are_used_only_when_asked_for(monkeypatch: py
         assert direct.post("x", {}, timeout_s=PATIENCE_S).status == 200
         with pytest.raises(Unreachable):
             proxied.post("x", {}, timeout_s=PATIENCE_S)
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+    def accept() -> None:
+        sock, _ = listener.accept()
+        with suppress(OSError), context.wrap_socket(sock, server_side=True) as secured:
+            received.append(secured.recv(65_536))
+
+    received: list[bytes] = []
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(CERTS / "site.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        with HttpClient(f"https://127.0.0.1:{listener.getsockname()[1]}") as client, pytest.raises(Unreachable):
+            client.post("models", {"secret": KEY}, timeout_s=60)
+        accepting.join(60)
+
+    assert received == []

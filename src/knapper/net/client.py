@@ -109,6 +109,8 @@ class HttpClient:
             timeout=_CONNECT_S,
             follow_redirects=False,
             trust_env=env_proxies,
+            # Redirects aren't followed, so plain HTTP never needs the system's certificates, which take 20 ms to load.
+            verify=url.scheme != "http",
         )
 
     def post(self, path: str, payload: object, *, timeout_s: float) -> HttpResponse:

@@ -113,7 +113,7 @@ def answered(own_home: Path, run_id: str) -> set[tuple[str, str]]:
 def page(server: servers.Running, own_home: Path) -> httpx2.Client:
     token = next((own_home / "state").rglob("page.token")).read_text(encoding="ascii").strip()
     headers = {"authorization": f"Bearer {token}"}
-    return httpx2.Client(base_url=server.address, headers=headers, timeout=30, trust_env=False)
+    return httpx2.Client(base_url=server.address, headers=headers, timeout=30, trust_env=False, verify=False)
 
 
 def knap(vault: Path, *args: str) -> "subprocess.Popen[str]":
