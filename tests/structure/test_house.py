@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from tests.sources import parsed
+
 SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
 MAX_MODULES: Final = 290
 ENTRIES: Final = {"agents": 15, "changes": 12, "index": 18}
@@ -37,11 +39,6 @@ def test_a_package_is_seen_at_a_glance(package: str) -> None:
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
-    classes = Counter(
-        node.name
-        for path in sources()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
-    )
+    classes = Counter(node.name for path in sources() for node in parsed(path).body if isinstance(node, ast.ClassDef))
 
     assert {name for name, count in classes.items() if count > 1} <= SHARED_NAMES

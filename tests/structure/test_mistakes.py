@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from tests.sources import parsed
+
 TESTS: Final = Path(__file__).parents[1]
 MISTAKES: Final = {
     "a sandbox in the host's process": [
@@ -83,7 +85,7 @@ MISTAKES: Final = {
 
 @cache
 def named(path: Path) -> frozenset[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
 
 

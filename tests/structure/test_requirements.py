@@ -11,6 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.sources import parsed
+
 ROOT: Final = Path(__file__).parents[2]
 FLAWED: Final = (43, 0, 1)
 """The first wasmtime without CVE-2026-34971, by which scripts could get out of their sandbox."""
@@ -96,7 +98,7 @@ def undeclared(roots: set[str]) -> set[str]:
 
 def test_every_package_that_is_imported_is_declared() -> None:
     sources = [path for path in (ROOT / "src" / "knapper").rglob("*.py") if "guest" not in path.parts]
-    roots = {root for path in sources for root in imported(ast.parse(path.read_text(encoding="utf-8")))}
+    roots = {root for path in sources for root in imported(parsed(path))}
 
     assert undeclared(roots) == set()
 

@@ -2,10 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.sources import parsed
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "knapper").rglob("*.py"))
@@ -25,11 +26,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def functions(path: Path) -> Iterator[tuple[str, Function]]:

@@ -6,6 +6,8 @@ from typing import Final
 
 import pytest
 
+from tests.sources import parsed
+
 pytestmark = pytest.mark.timeout(60)  # all sources are parsed, which takes long on a busy machine
 SOURCES: Final = Path(__file__).parents[2] / "src" / "knapper"
 MAKERS: Final = frozenset(
@@ -35,7 +37,7 @@ ELSEWHERE: Final = {
 
 def _calls(file: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
