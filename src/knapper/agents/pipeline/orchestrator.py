@@ -25,7 +25,7 @@ from knapper.agents.pipeline.records import (
 from knapper.agents.pipeline.scopes import EditRules
 from knapper.agents.pipeline.scout import SCOUT
 from knapper.agents.pipeline.store import AgentToggles
-from knapper.agents.pipeline.task import TaskAgentConfig
+from knapper.agents.pipeline.task import TASK
 from knapper.agents.pipeline.web import WEB
 from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
@@ -217,19 +217,14 @@ class Agents:
         prompt = self.prompts.load(WEB.prompt)
         return StageAgent(stage=WEB, model=self.model, prompt=prompt, settings=self.web, limits=self._allowed())
 
-    def configure_task(self, rules: EditRules) -> TaskAgentConfig:
-        """Return the configuration of the task agent.
+    def make_editor(self, rules: EditRules) -> StageAgent[EditRules]:
+        """Return who carries out the task.
 
         Args:
             rules: What it may edit.
         """
-        return TaskAgentConfig(
-            model=self.model,
-            prompt=self.prompts.load("task"),
-            rules=rules,
-            limits=self._allowed(),
-            repair=self.prompts.load("repair"),
-        )
+        prompt = self.prompts.load(TASK.prompt)
+        return StageAgent(stage=TASK, model=self.model, prompt=prompt, settings=rules, limits=self._allowed())
 
     def _allowed(self) -> UsageLimits:
         return self.limits or UsageLimits(request_limit=model_usage.MAX_REQUESTS)
