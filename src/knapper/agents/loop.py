@@ -143,7 +143,8 @@ ReplyT = TypeVar("ReplyT")
 class StageSpec:
     """A stage of a task as data: what it may call, by what it gives back and ends, what it is told of its limits."""
 
-    prompt: PromptName
+    prompt: PromptName | Literal[""]
+    """Empty where the whole prompt comes with the task."""
     tools: tuple[str, ...] = ()
     """Those of the table that it may be offered."""
     gives: tuple[ToolDefinition, ...] = ()
@@ -159,7 +160,7 @@ class StageSpec:
     correcting: str = ""
     """What the person is told then."""
     reply_tokens: int = 0
-    """Maximum length of its text; 0 for no limit of its own."""
+    """Maximum length of its text, in tokens; 0 for no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,11 @@ class Reading(Generic[ReplyT]):
     reply: ReplyT
     complaint: str = ""
     """What the model may correct, in words for it; empty to accept the reply as it is."""
+
+
+def accept(output: OutputT) -> Reading[OutputT]:
+    """Read a text that needs no correction."""
+    return Reading(reply=output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,21 @@ def _host_name(target: str) -> str:
     return re.sub(r"[^\w.:-]", "", host[:_MAX_HOST_CHARS] or target[:20])
 
 
-PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "stage"]
+PromptName = Literal[
+    "chat",
+    "repair",
+    "summary",
+    "scout",
+    "web",
+    "task",
+    "orchestrator",
+    "rewrite",
+    "stage",
+    "run-judge",
+    "run-plan",
+    "run-answer",
+    "run-join",
+]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 
@@ -158,13 +172,15 @@ class Prompts:
     folder: Path | None = None
     """A folder with the person's own prompts, by name: ``chat.md``."""
 
-    def load(self, name: PromptName) -> str:
-        """Return a prompt; the person's own file goes before the built-in one.
+    def load(self, name: PromptName | Literal[""]) -> str:
+        """Return a prompt; the person's own file goes before the built-in one. Without a name it is empty.
 
         Raises:
             SetupError: The configured file doesn't exist.
             StorageError: The file can't be read.
         """
+        if not name:
+            return ""
         if name == "chat" and self.own_file is not None:
             if not self.own_file.is_file():
                 raise SetupError(

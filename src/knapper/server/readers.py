@@ -411,7 +411,7 @@ class ReaderPool:
             self._begin_one(vault)
 
     def _end(self, reader: _ReaderProcess) -> None:
-        """Let a reader end, in a task of its own: whoever asks for that may be cancelled before the process has ended."""
+        """Let a reader end, in a task of its own: whoever asks may be cancelled before the process has ended."""
         ending = asyncio.create_task(reader.wait(), name="end of a reader")
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)

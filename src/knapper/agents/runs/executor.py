@@ -6,38 +6,37 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import JsonValue
+from pydantic_ai import PromptedOutput
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import citations, prompting
+from knapper.agents import citations, loop, prompting
 from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.loop import StageReply, StageSpec, TextTask
 from knapper.agents.runs import engine, planning
 from knapper.agents.runs import engine as budgets
 from knapper.agents.runs.engine import (
     ActiveRun,
     Budget,
     BudgetedModel,
-    GeneratedText,
     NodeCost,
     RunEngine,
-    Stage,
+    Share,
     Strategy,
 )
 from knapper.agents.runs.model import ANSWERED, ROOT, NodeState, RunNode, RunRecord, SourceRef
-from knapper.agents.runs.planning import CachedPlan, RunCache
+from knapper.agents.runs.planning import CachedPlan, Judgement, RunCache, TaskPlan
 from knapper.agents.runs.retrieving import RunRetrieval, count_regenerated
 from knapper.agents.runs.store import RunTree
 from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.tools.context import Context
 
-if TYPE_CHECKING:
-    from knapper.agents.runs.planning import TaskPlan
-
-
-ANSWER_TOKENS: Final = 4_000
-"""Maximum length of one answer."""
+ANSWER: Final = StageSpec(prompt="run-answer", reply_tokens=4_000)
+"""Answers a node from the notes that were found for it."""
+JOIN: Final = StageSpec(prompt="run-join", reply_tokens=4_000)
+"""Answers a node from the answers of its parts."""
 MIN_ANSWER_TOKENS: Final = 200
 """Tokens below which no answer is requested."""
 _ANSWER_SHARE: Final = 0.5
@@ -72,7 +71,7 @@ class WrittenAnswer:
 
 
 async def write_answer(
-    answer_context: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
+    answer_context: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, share: Share
 ) -> WrittenAnswer:
     """Write a node's answer from its retrieved context.
 
@@ -81,23 +80,23 @@ async def write_answer(
         node: The node, with its retrieved context.
         earlier: The nodes that it depends on.
         account: Where the cost is added.
-        stage: The stage whose budget is used.
+        share: The share of the budget that is used.
 
     Raises:
         OutOfBudget: The budget is used up.
         KnapError: The model can't answer.
     """
-    max_tokens = _max_answer_tokens(answer_context, stage)
-    instructions = answer_context.engine.run_prompts.load("answer")
+    max_tokens = _max_answer_tokens(answer_context, share)
     prompt = engine.write_answer_prompt(
         node, answer_context.run_task, answer_context.strategy, earlier, prompting.new_mark()
     )
-    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
-    return await _check_answer(answer_context, reply, account, stage)
+    task = TextTask(prompt=prompt, output=str, read=loop.accept)
+    given = await answer_context.model.ask(ANSWER, task, account, share, max_tokens=max_tokens)
+    return await _check_answer(answer_context, given, account, share)
 
 
 async def join_answers(
-    answer_context: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
+    answer_context: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, share: Share
 ) -> WrittenAnswer:
     """Write a node's answer from those of its children, whether new or from the cache.
 
@@ -106,15 +105,15 @@ async def join_answers(
         node: The node to answer.
         children: Its children.
         account: Where the cost is added.
-        stage: The stage whose budget is used.
+        share: The share of the budget that is used.
 
     Raises:
         OutOfBudget: The budget is used up.
         KnapError: The model can't answer.
     """
-    max_tokens = _max_answer_tokens(answer_context, stage)
-    instructions = answer_context.engine.run_prompts.load("join")
-    tokens_left = answer_context.model.budget.tokens_left(stage)
+    max_tokens = _max_answer_tokens(answer_context, share)
+    instructions = answer_context.engine.prompts.load("run-join").strip()
+    tokens_left = answer_context.model.budget.tokens_left(share)
     readable = answer_context.engine.context_tokens - max_tokens
     tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
     bare_tokens = budgets.estimate_tokens(
@@ -122,8 +121,9 @@ async def join_answers(
     )
     room = int((tokens - bare_tokens) * budgets.CHARS_PER_TOKEN * _ANSWER_SHARE)
     prompt = engine.write_join_prompt(node, children, answer_context.strategy, prompting.new_mark(), room)
-    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
-    return await _check_answer(answer_context, reply, account, stage)
+    task = TextTask(prompt=prompt, output=str, read=loop.accept)
+    given = await answer_context.model.ask(JOIN, task, account, share, max_tokens=max_tokens)
+    return await _check_answer(answer_context, given, account, share)
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
@@ -147,25 +147,25 @@ def list_missing_parts(lost: Sequence[RunNode]) -> str:
     return "## What is missing\n\n" + "\n".join(lines) if lines else ""
 
 
-def _max_answer_tokens(answer_context: AnswerContext, stage: Stage) -> int:
-    tokens_left = answer_context.model.budget.tokens_left(stage)
-    max_tokens = min(ANSWER_TOKENS, answer_context.engine.context_tokens // 4)
+def _max_answer_tokens(answer_context: AnswerContext, share: Share) -> int:
+    tokens_left = answer_context.model.budget.tokens_left(share)
+    max_tokens = min(ANSWER.reply_tokens, answer_context.engine.context_tokens // 4)
     if tokens_left is None:
         return max_tokens
     if tokens_left < MIN_ANSWER_TOKENS:
-        answer_context.model.budget.check(tokens_left + 1, stage)
+        answer_context.model.budget.check(tokens_left + 1, share)
     return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
 
 
 async def _check_answer(
-    answer_context: AnswerContext, reply: GeneratedText, account: NodeCost, stage: Stage
+    answer_context: AnswerContext, given: StageReply[str], account: NodeCost, share: Share
 ) -> WrittenAnswer:
-    text, notes = prompting.sanitize_answer(reply.text.strip())
+    text, notes = prompting.sanitize_answer(given.reply.strip())
     if not text:
         raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
     checked = await asyncio.to_thread(citations.check_citations, answer_context.context, text)
     if checked.failures:
-        checked = await _repair_answer(answer_context, checked, account, stage)
+        checked = await _repair_answer(answer_context, checked, account, share)
     checked = citations.drop_failed_citations(checked)
     cited_passages = [one.passage for one in checked.citations]
     sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
@@ -174,18 +174,18 @@ async def _check_answer(
         citations=tuple(one.as_dict() for one in checked.citations),
         removed=tuple(one.as_dict() for one in checked.failures),
         sources=tuple(dict.fromkeys(sources)),
-        notes=(*notes, *reply.notes),
+        notes=(*notes, *given.notices),
     )
 
 
 async def _repair_answer(
-    answer_context: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage
+    answer_context: AnswerContext, checked: CheckedAnswer, account: NodeCost, share: Share
 ) -> CheckedAnswer:
     """Have failing citations repaired, where the budget allows it."""
     run_usage = RunUsage()
     asker = answer_context.model
     try:
-        with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, stage):
+        with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, share):
             try:
                 prompt = answer_context.engine.prompts.load("repair")
                 repairer = CitationRepairer(
@@ -269,15 +269,19 @@ class SplitDecider:
         cached = self._cache.planned(node.task, ways)
         if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
             return cached
-        engine = self._active_run.engine
-        judgement = await planning.judge_split(node, self._asker, engine.run_prompts, engine.strategies, account)
+        prompt = engine.write_judge_prompt(node, self._active_run.engine.strategies.all())
+        asked = TextTask(prompt=prompt, output=PromptedOutput(Judgement), read=loop.accept)
+        judgement = (await self._asker.ask(planning.JUDGE, asked, account)).reply
         plan = None
         if judgement.split:
             if self._active_run.chooses_strategy:
                 self._active_run.choose(judgement.strategy)
             _ = self._tree.change(node.id, "planning")
-            ask = planning.plan_request(node, engine.run_prompts, self._active_run.strategy, room)
-            plan = await planning.plan_parts(node, self._asker, ask, account, room)
+            prompt = engine.write_plan_prompt(node, self._active_run.strategy, room)
+            parts = TextTask(
+                prompt=prompt, output=PromptedOutput(TaskPlan), read=lambda plan: planning.check_plan(plan, room)
+            )
+            plan = (await self._asker.ask(planning.PLAN, parts, account)).reply
         planned = CachedPlan(judgement, plan)
         self._cache.keep_plan(node.task, ways, planned)
         return planned
@@ -298,7 +302,7 @@ class SplitDecider:
 
 def _plan_fits(plan: TaskPlan, room: int) -> bool:
     try:
-        planning.check_plan(plan, room)
+        _ = planning.check_plan(plan, room)
     except BadInput:
         return False
     return True
@@ -327,7 +331,9 @@ class RunExecution:
         self.active_run = ActiveRun(engine, run)
         context = engine.context_of(run.id)
         budget = Budget(budgets.bound_limits(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
-        self.model = BudgetedModel(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
+        self.model = BudgetedModel(
+            model=engine.model, name=engine.name, run=run.id, budget=budget, prompts=engine.prompts, meter=engine.meter
+        )
         self.cache = RunCache(engine, run.order, context)
         self.context = context
         self.stop_reason = ""
@@ -416,7 +422,7 @@ class RunExecution:
             for child, why in blocked:
                 _ = self.tree.change(child.id, state="blocked", reason=why)
 
-    async def _answer(self, node: RunNode, stage: Stage) -> None:
+    async def _answer(self, node: RunNode, share: Share) -> None:
         if self._is_kept(node):
             _ = self.tree.change(node.id, state=self.tree.previous_state(node.id))
             return
@@ -428,14 +434,14 @@ class RunExecution:
         account = NodeCost()
         async with self._slot():
             try:
-                written = await self._write(node, account, stage)
+                written = await self._write(node, account, share)
             finally:
                 spent = self.tree.get(node.id).spent + account.spent
                 node = self.tree.change(node.id, spent=spent)
                 self.tree.tell_usage()
         self._record_answer(node, written, self._inputs(node))
 
-    async def _write(self, node: RunNode, account: NodeCost, stage: Stage) -> WrittenAnswer:
+    async def _write(self, node: RunNode, account: NodeCost, share: Share) -> WrittenAnswer:
         answer_context = AnswerContext(
             engine=self.engine,
             model=self.model,
@@ -447,13 +453,13 @@ class RunExecution:
             if node.found is None:
                 await self._retrieval.find(self.tree, node)
             node = self.tree.change(node.id, "answering", state="running")
-            return await write_answer(answer_context, node, self._built_on(node), account, stage)
+            return await write_answer(answer_context, node, self._built_on(node), account, share)
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
             raise KnapError("none of its parts has an answer", hint="`knap run trace` shows why", code="no_parts")
         _ = self.tree.change(node.id, "joining", state="running")
-        if stage == "answer":
-            return await join_answers(answer_context, node, children, account, stage)
+        if share == "answer":
+            return await join_answers(answer_context, node, children, account, share)
         return await self._join(answer_context, node, account)
 
     async def _join(self, answer_context: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
