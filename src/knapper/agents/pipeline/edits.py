@@ -270,16 +270,16 @@ def narrow_context(context: Context, rules: EditRules, current: str, shown: froz
         shown: The notes that the model was shown.
     """
     allowed = editable_paths(context, rules.editable, current, shown)
-    writer = context.writer
-    owner_scope = writer.grants.editable
+    rights = context.rights
+    owner_scope = rights.grants.editable
     if owner_scope != "all":
         owner_paths = editable_paths(context, owner_scope, current, shown)
         allowed = None if allowed is None or owner_paths is None else allowed & owner_paths
     # The scope is also enforced in the writer, so an edit that slips through these checks is refused there.
-    grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
-    narrowed_writer = replace(writer, grants=grants)
+    grants = replace(rights.grants, editable=rules.editable, capabilities=rights.grants.capabilities & rules.can)
+    narrowed = replace(rights, grants=grants)
     narrowed_request = replace(context.submit_options or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
-    return replace(context, open_writer=lambda: narrowed_writer, submit_options=narrowed_request)
+    return replace(context, open_rights=lambda: narrowed, submit_options=narrowed_request)
 
 
 def check_edits(constraints: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
