@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from knapper import config
+from knapper.config import files, loading
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
 from knapper.index.engine import Engine, RankFusion
@@ -240,7 +240,7 @@ class OpenedVault:
         policy = Policy(client=access.OWNER, read=vault.read, hidden=vault.hidden)
         self.vault = vault
         private.tighten(settings.state_dir)
-        self.folder = config.state_folder(settings, vault)  # the index makes it
+        self.folder = loading.state_folder(settings, vault)  # the index makes it
         self._settings = settings
         self._reads_only = reads_only
         self._stack = contextlib.ExitStack()
@@ -448,7 +448,7 @@ def _writing_settings(settings: Settings) -> WritingSettings:
         journal_bytes=limits.max_mb * 1_000_000,
         journal_days=limits.max_age_days,
         backup_bytes=limits.backup_mb * 1_000_000,
-        git_environment=config.environment_variables if settings.commits_to_git else None,
+        git_environment=files.environment_variables if settings.commits_to_git else None,
     )
 
 
