@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
     from knapper.app.hub import Hub
-    from knapper.config.sections import ModelSettings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
     from knapper.tools.shapes.write import WriteResult
@@ -83,7 +82,7 @@ class VaultChats(Closeable):
             now=clients.local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
-            essential=_offers_essential_tools(model_settings),
+            essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
             small_models=self.small_models,
             read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
@@ -113,10 +112,6 @@ class VaultChats(Closeable):
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
         self.meter.shut()
-
-
-def _offers_essential_tools(settings: ModelSettings) -> bool:
-    return settings.tools != "full" or settings.context_tokens < SMALL_CONTEXT
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:

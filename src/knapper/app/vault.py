@@ -58,7 +58,14 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
             )
         return StaticEmbedder(settings.folder)
     if settings.kind == "e5":
-        return _open_e5(settings)
+        from knapper.index.models import e5  # noqa: PLC0415 - as above
+
+        if settings.model not in {"", e5.NAME} or settings.folder is None:
+            raise EmbedderError(
+                f"embeddings.kind is e5, which is the model {e5.NAME} alone",
+                hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
+            )
+        return e5.E5Embedder(settings.folder, threads=settings.threads)
     if settings.kind == "endpoint":
         if settings.folder is not None:
             raise EmbedderError(
@@ -73,17 +80,6 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
 
         return OnnxEmbedder(settings)
     return None
-
-
-def _open_e5(settings: EmbedderSettings) -> Embedder:
-    from knapper.index.models import e5  # noqa: PLC0415 - as above
-
-    if settings.model not in {"", e5.NAME} or settings.folder is None:
-        raise EmbedderError(
-            f"embeddings.kind is e5, which is the model {e5.NAME} alone",
-            hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
-        )
-    return e5.E5Embedder(settings.folder, threads=settings.threads)
 
 
 Close = Callable[[], None]

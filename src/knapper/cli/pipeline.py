@@ -180,7 +180,13 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
         while finished and display.outcome is not None and display.outcome.state == "asked":
             if options.as_json or not output.can_ask():
                 break
-            finished = _answer_question(runner, client_pipelines, question, display, display.outcome)
+            for line in render_question(display.outcome.question):
+                click.echo(output.plain(line), err=True)
+            text = click.prompt("answer", err=True)
+            finished = _run_to_end(
+                runner,
+                _resume(client_pipelines, display.outcome.run_id, replace(question, question=text), display.handle),
+            )
         return _report_outcome(options, hub, display, finished=finished)
 
 
@@ -201,21 +207,6 @@ def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcom
     except KeyboardInterrupt:
         return False
     return True
-
-
-def _answer_question(
-    runner: asyncio.Runner,
-    client_pipelines: VaultPipelines,
-    question: PipelineQuestion,
-    display: PipelineDisplay,
-    outcome: PipelineOutcome,
-) -> bool:
-    for line in render_question(outcome.question):
-        click.echo(output.plain(line), err=True)
-    text = click.prompt("answer", err=True)
-    return _run_to_end(
-        runner, _resume(client_pipelines, outcome.run_id, replace(question, question=text), display.handle)
-    )
 
 
 def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion) -> TaskRequest:

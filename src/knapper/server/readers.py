@@ -267,7 +267,12 @@ class ReaderPool:
         """Count a search within the block, and begin a reader where many are under way."""
         self._under_way += 1
         if self._most and self._under_way >= _SIDE_BY_SIDE:
-            self._note_busy(vault)
+            now = time.monotonic()
+            self._busy_at = now
+            self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
+            self._busy.append(now)
+            if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
+                self._begin_one(vault)
         try:
             yield
         finally:
@@ -357,14 +362,6 @@ class ReaderPool:
         with opened.engine.store.database.snapshot() as connection:
             uid, generation = database.state_of(connection)
         return KnownState(freshness=freshness, uid=uid, generation=generation)
-
-    def _note_busy(self, vault: str) -> None:
-        now = time.monotonic()
-        self._busy_at = now
-        self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
-        self._busy.append(now)
-        if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
-            self._begin_one(vault)
 
     def _begin_one(self, vault: str) -> None:
         is_due = time.monotonic() >= self._not_before and not self._is_closed

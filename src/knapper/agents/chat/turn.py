@@ -397,7 +397,9 @@ class ChatTurn:
         try:
             async with self._chat.model:
                 await self._loop()
-                self._notice_unknown_cost()
+                # Say that a limit of the cost held nothing back, where what was used has no known price.
+                if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
+                    self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
                 await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
@@ -539,11 +541,6 @@ class ChatTurn:
     def _notice(self, text: str) -> None:
         self._tool_notices = (*self._tool_notices, text)
         self._emit(Notice(text=text))
-
-    def _notice_unknown_cost(self) -> None:
-        """Say that a limit of the cost held nothing back, where what was used has no known price."""
-        if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
-            self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""

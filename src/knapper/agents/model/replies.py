@@ -211,7 +211,9 @@ def is_truncated(raw: object) -> bool:
     """
     for _ in range(4):
         if is_object(raw):
-            raw = _enveloped_text(raw)
+            # The arguments that a call holds as JSON text; None where there are none.
+            texts = (raw.get(name) for name in _ENVELOPE_NAMES)
+            raw = next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
         if not isinstance(raw, str | bytes | bytearray):
             return False
         text = _strip_control_tokens(raw if isinstance(raw, str) else raw.decode(errors="replace"))
@@ -220,12 +222,6 @@ def is_truncated(raw: object) -> bool:
         except (ValueError, RecursionError):
             return not isinstance(_python_literal(text), dict | list) and _ends_open(text)
     return False
-
-
-def _enveloped_text(call: Mapping[str, JSONValue]) -> str | None:
-    """Return the arguments that a call holds as JSON text; None where there are none."""
-    texts = (call.get(name) for name in _ENVELOPE_NAMES)
-    return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
 
 
 def _ends_open(text: str) -> bool:

@@ -326,7 +326,12 @@ def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> Validate
     try:
         position = positions.parse_position(edit.position)
         kind = positions.position_kind(position)
-        _check_ability(constraints, kind, edit)
+        # Replacing lines takes the old ones away, so it needs the right to delete.
+        needed = "delete" if kind == "replace" else kind
+        if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
+            allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
+            message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
+            raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
         if kind == "create":
             path = constraints.context.view.new_path(edit.file)
         else:
@@ -354,15 +359,6 @@ def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEd
             created.add(key)
         checked.append(one)
     return checked
-
-
-def _check_ability(constraints: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
-    # Replacing lines takes the old ones away, so it needs the right to delete.
-    needed = "delete" if kind == "replace" else kind
-    if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
-        allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
-        message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
-        raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
 
 
 def _check_lines_shown(constraints: EditConstraints, path: NotePath, position: Position) -> None:

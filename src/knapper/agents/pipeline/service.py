@@ -47,7 +47,12 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
         return []
     history: list[ChatMessage] = []
     for turn in turns[-(length + 1) // 2 - 1 :]:
-        history += [_question_message(turn), _answer_message(turn, fate)]
+        history += [
+            ChatMessage(
+                id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
+            ),
+            _answer_message(turn, fate),
+        ]
     return history[-length:]
 
 
@@ -61,12 +66,6 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
             return ""
 
     return fate
-
-
-def _question_message(turn: Exchange) -> ChatMessage:
-    return ChatMessage(
-        id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
-    )
 
 
 def _answer_message(turn: Exchange, fate: DescribeFate) -> ChatMessage:

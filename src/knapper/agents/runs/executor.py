@@ -251,12 +251,9 @@ class SplitDecider:
         # Other nodes may have been split while the model was planning.
         if len(planned.plan.parts) > self._room():
             return tree.change(node.id, split=False, why=_NO_ROOM, limited=_NO_ROOM)
-        return self._add_children(node, planned.plan, planned.judgement.why)
-
-    def _add_children(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
-        grown, children = planning.make_child_nodes(node, plan)
+        grown, children = planning.make_child_nodes(node, planned.plan)
         self._tree.grow(grown, children)
-        return self._tree.change(node.id, "planned", why=why)
+        return self._tree.change(node.id, "planned", why=planned.judgement.why)
 
     async def _find_plan(self, node: RunNode, account: NodeCost) -> CachedPlan:
         """Return an earlier decision about the same task, or ask the model."""

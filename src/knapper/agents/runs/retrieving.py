@@ -137,11 +137,7 @@ async def wait_for_answer(
                 await asyncio.sleep(look_s)
     except TimeoutError:
         return ""
-    return _answer_text(answer)
-
-
-def _answer_text(answer: CheckpointAnswer) -> str:
-    """Return an answer in the words in which it would have been typed."""
+    # An answer in the words in which it would have been typed.
     words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 

@@ -232,7 +232,13 @@ def check_embedder(settings: Settings) -> CheckResult:
     """Check the embedder: its files, or an endpoint's server, which needn't list its models."""
     embeddings = settings.embeddings
     if embeddings.kind == "e5":
-        return _check_e5(settings)
+        folder = e5_model.model_folder(settings)
+        try:
+            record = e5_model.read_record(folder)
+        except KnapError as error:
+            return failed_check("embedder", error)
+        text = f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights"
+        return CheckResult(name="embedder", state="ok", text=text)
     if embeddings.kind != "endpoint":
         return check_model_files(settings)
     if not embeddings.base_url or not embeddings.model:
@@ -246,16 +252,6 @@ def check_embedder(settings: Settings) -> CheckResult:
     return CheckResult(
         name="embedder", state="ok", text=f"{embeddings.model}@{embeddings.base_url}: its server answers"
     )
-
-
-def _check_e5(settings: Settings) -> CheckResult:
-    folder = e5_model.model_folder(settings)
-    try:
-        record = e5_model.read_record(folder)
-    except KnapError as error:
-        return failed_check("embedder", error)
-    text = f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights"
-    return CheckResult(name="embedder", state="ok", text=text)
 
 
 _WATCH_TIMEOUT_MS = 3_000
