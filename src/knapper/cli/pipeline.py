@@ -214,7 +214,17 @@ def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion)
     view = client_pipelines.context("").view
     for path in filter(None, (question.note, *switches["add"])):
         _ = view.path(path)  # so that a note that isn't there is told before anything is kept
-    defaults, choice = client_pipelines.default_preset(switches["preset"]), _build_choice(switches)
+    defaults = client_pipelines.default_preset(switches["preset"])
+    choice = PresetOverrides(
+        scout=switches["scout"],
+        web=switches["web"],
+        task=switches["task"],
+        link_depth=switches["depth"],
+        same_folder=switches["same_folder"],
+        editable=switches["editable"] or None,
+        can=split_words(switches["can"]) or None,
+        added=switches["add"],
+    )
     preset = choice.apply_to(defaults)
     if switches["remember"]:
         client_pipelines.presets.set_toggles(preset.toggles)
@@ -229,19 +239,6 @@ def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion)
         request = replace(request, token_limit=switches["token_limit"])
     route = request.orchestrate if switches["route"] is None else switches["route"]
     return replace(request, orchestrate=route, debug=switches["debug"])
-
-
-def _build_choice(switches: PipelineOptions) -> PresetOverrides:
-    return PresetOverrides(
-        scout=switches["scout"],
-        web=switches["web"],
-        task=switches["task"],
-        link_depth=switches["depth"],
-        same_folder=switches["same_folder"],
-        editable=switches["editable"] or None,
-        can=split_words(switches["can"]) or None,
-        added=switches["add"],
-    )
 
 
 def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, *, finished: bool) -> ExitCode:
