@@ -255,7 +255,7 @@ class StageAgent(Generic[SettingsT_co]):
         )
 
     async def ask(
-        self, task: TextTask[OutputT, ReplyT], usage: RunUsage, messages: list[ModelMessage]
+        self, task: TextTask[OutputT, ReplyT], usage: RunUsage, messages: list[ModelMessage] | None = None
     ) -> StageReply[ReplyT]:
         """Have the task done by a text, which the model may correct as often as the stage allows.
 
@@ -264,7 +264,7 @@ class StageAgent(Generic[SettingsT_co]):
         Args:
             task: The task.
             usage: Where the cost is added.
-            messages: The conversation is put here, however it ends.
+            messages: The conversation is put here, however it ends; None where nobody asks for it.
 
         Raises:
             ModelFailure: No text could be used; it has the code of the first one's fault.
@@ -294,7 +294,8 @@ class StageAgent(Generic[SettingsT_co]):
                     raise
                 task.report("the model couldn't be asked again: its first reply is used")
             finally:
-                messages[:] = conversation
+                if messages is not None:
+                    messages[:] = conversation
         return reader.result()
 
 
@@ -481,7 +482,8 @@ MAX_QUERIES: Final = 3
 MAX_QUERY_CHARS: Final = 200
 _MAX_QUESTION_CHARS: Final = 4_000
 _MAX_EARLIER_CHARS: Final = 1_000
-_MAX_REPLY_TOKENS: Final = 1_000
+REWRITE: Final = StageSpec(prompt="rewrite", reply_tokens=1_000)
+"""Writes search queries."""
 TIMEOUT_S: Final = 20.0
 _HITS_PER_QUERY: Final = 6
 _MAX_PASSAGES: Final = 8
@@ -596,16 +598,19 @@ async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -
     known = rewriter.cache.get(by.name, question)
     if known is not None:
         return known
-    agent = Agent(SurrogateSafeModel(by.model), instructions=rewriter.prompt(), retries=0)
+    agent = StageAgent(stage=REWRITE, model=by.model, prompt=rewriter.prompt(), settings=None, limits=by.limits)
     earlier = f"The message before:\n\n{question.earlier}\n\n" if question.earlier else ""
     async with asyncio.timeout(TIMEOUT_S):
-        result = await agent.run(
-            f"{earlier}The message:\n\n{question.text}",
-            usage=by.usage,
-            usage_limits=by.limits,
-            model_settings=ModelSettings(max_tokens=_MAX_REPLY_TOKENS),
+        given = await agent.ask(
+            TextTask(
+                prompt=f"{earlier}The message:\n\n{question.text}",
+                output=str,
+                read=accept,
+                settings=ModelSettings(max_tokens=REWRITE.reply_tokens),
+            ),
+            by.usage,
         )
-    queries = parse_queries(replies.join_surrogates(result.output))
+    queries = parse_queries(replies.join_surrogates(given.reply))
     rewriter.cache.put(by.name, question, queries)
     return queries
 

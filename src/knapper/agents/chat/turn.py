@@ -22,9 +22,9 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
 from knapper.agents import citations, loop, prompting, toolset
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -574,9 +574,9 @@ class ChatTurn:
         checked = await asyncio.to_thread(citations.check_citations, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat
-            repair = chat.prompts.load("repair")
-            repairer = CitationRepairer(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
-            checked = await citations.repair_citations(checked, self._context, repairer)
+            repair = chat.prompts.load(REPAIR.prompt)
+            repairer = StageAgent(stage=REPAIR, model=chat.model, prompt=repair, settings=None, limits=self._limits)
+            checked = await citations.repair_citations(checked, self._context, repairer, self._usage)
         self._answer = citations.drop_failed_citations(checked)
 
     def _text(self) -> str:

@@ -408,9 +408,10 @@ class PipelineRun:
         request, steps = self.request, self.paused.steps
         if not request.orchestrate:
             return orchestrator.default_step(request.toggles, steps)
-        decider = self._agents_left().make_orchestrator()
         used = self._phase_usage.track("orchestrator")
-        step = await decider.next(request.task, request.toggles, steps, self.pipeline, used)
+        step = await orchestrator.choose_step(
+            self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+        )
         self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 

@@ -14,7 +14,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, prompting
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.loop import Reading, StageAgent, StageSpec, TextTask
 from knapper.agents.pipeline import edits
 from knapper.agents.pipeline.context import UnifiedContext
@@ -346,11 +346,8 @@ class TaskRun:
         )
         answer = await asyncio.to_thread(citations.check_citations, self._context, text)
         if answer.failures and self._input.repair:
-            agent = self._agent
-            repairer = CitationRepairer(
-                model=agent.model, prompt=self._input.repair, usage=self.usage, limits=agent.limits
-            )
-            answer = await citations.repair_citations(answer, self._context, repairer)
+            repairer = replace(self._agent, stage=REPAIR, prompt=self._input.repair)
+            answer = await citations.repair_citations(answer, self._context, repairer, self.usage)
         answer = citations.drop_failed_citations(answer)
         return TaskAgentResult(
             success=True,

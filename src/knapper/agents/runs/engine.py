@@ -202,26 +202,26 @@ class BudgetedModel:
             OutOfBudget: The budget is used up.
             KnapError: The model can't answer.
         """
-        used = RunUsage()
-        prompt = self.prompts.load(stage.prompt).strip()
+        used, agent = RunUsage(), self.open_stage(stage)
         max_tokens = max_tokens or stage.reply_tokens
-        agent = StageAgent(stage=stage, model=self.model, prompt=prompt, settings=None, limits=self.usage_limits())
         task = replace(task, settings=ModelSettings(max_tokens=max_tokens))
-        with self.budget.reserve(estimate_tokens(prompt, task.system, task.prompt) + max_tokens, share):
+        with self.budget.reserve(estimate_tokens(agent.prompt, task.system, task.prompt) + max_tokens, share):
             try:
-                return await agent.ask(task, used, [])
+                return await agent.ask(task, used)
             except usage.MODEL_ERRORS as error:
                 raise usage.convert_model_error(error, self.name) from error
             finally:
                 self.count(used, account)
 
-    def usage_limits(self) -> UsageLimits:
-        """Return the limits that the owner sets for a request.
+    def open_stage(self, stage: StageSpec) -> StageAgent[None]:
+        """Return who works on a stage, within the owner's limits for a request.
 
         Raises:
             RefusedError: One of them is reached already (code ``budget_spent``).
         """
-        return self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        limits = self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        prompt = self.prompts.load(stage.prompt).strip()
+        return StageAgent(stage=stage, model=self.model, prompt=prompt, settings=None, limits=limits)
 
     def count(self, used: RunUsage, account: NodeCost) -> None:
         """Add the usage of requests to the node, to the run and to the owner's account."""

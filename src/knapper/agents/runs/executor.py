@@ -13,7 +13,7 @@ from pydantic_ai import PromptedOutput
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, loop, prompting
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.loop import StageReply, StageSpec, TextTask
 from knapper.agents.runs import engine, planning
 from knapper.agents.runs import engine as budgets
@@ -187,11 +187,9 @@ async def _repair_answer(
     try:
         with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, share):
             try:
-                prompt = answer_context.engine.prompts.load("repair")
-                repairer = CitationRepairer(
-                    model=asker.model, prompt=prompt, usage=run_usage, limits=asker.usage_limits()
+                return await citations.repair_citations(
+                    checked, answer_context.context, asker.open_stage(REPAIR), run_usage
                 )
-                return await citations.repair_citations(checked, answer_context.context, repairer)
             finally:
                 asker.count(run_usage, account)
     # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
