@@ -278,7 +278,7 @@ class StageAgent(Generic[SettingsT_co]):
             retries=self.stage.corrections,
             capabilities=[ProcessHistory(_prompt_for_corrections)],
         )
-        reader = _Reader(task, self.stage)
+        reader = _ReplyReader(task, self.stage)
         _ = agent.output_validator(reader.check)
         with capture_run_messages() as conversation:
             try:
@@ -313,7 +313,7 @@ def _own_words(part: ModelRequestPart) -> ModelRequestPart:
     return part
 
 
-class _Reader(Generic[OutputT, ReplyT]):
+class _ReplyReader(Generic[OutputT, ReplyT]):
     """The reading of one text and its corrections."""
 
     def __init__(self, task: TextTask[OutputT, ReplyT], stage: StageSpec) -> None:

@@ -333,7 +333,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
             context.progress(min(len(calls), stage.rounds - 1), stage.rounds, event.name)
 
     stage = clients.open_stages(hub).find(name)
-    client, caller_run = context.writer.grants.client, context.submit_options.run if context.submit_options else ""
+    client, caller_run = context.rights.grants.client, context.submit_options.run if context.submit_options else ""
 
     def opened(run: str) -> Context:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.

@@ -367,14 +367,14 @@ def list_restricted(context: Context) -> Sequence[Taint]:
     Raises:
         RefusedError: The client isn't a person.
     """
-    writer = context.writer
-    if not writer.grants.is_person:
+    rights = context.rights
+    if not rights.grants.is_person:
         raise RefusedError(
             "only a person is shown who has read foreign text",
             hint="use `knap trust`, or the page",
             code="persons_only",
         )
-    return sorted(writer.taints.entries(), key=lambda taint: bool(taint.run))
+    return sorted(rights.taints.entries(), key=lambda taint: bool(taint.run))
 
 
 def trust(context: Context, *, client: str = "", run: str = "", everyone: bool = False) -> Sequence[Taint]:
@@ -397,16 +397,16 @@ def trust(context: Context, *, client: str = "", run: str = "", everyone: bool =
     if bool(client) == everyone:
         raise BadInput("it isn't clear who is to be trusted", hint="name one client, or all")
     restricted = list_restricted(context)
-    writer = context.writer
+    rights = context.rights
     if everyone:
-        writer.taints.clear_all(by=writer.grants)
+        rights.taints.clear_all(by=rights.grants)
         return restricted
     named = [taint for taint in restricted if taint.client == client and run in {"", taint.run}]
     if not named:
         clients = ", ".join(dict.fromkeys(taint.client for taint in restricted)) or "nobody"
         raise NotFound(f"'{client}' isn't held to proposals", hint=f"who is: {clients}", code="not_tainted")
     for taint in named:
-        _ = writer.taints.clear(taint.client, taint.run, by=writer.grants)
+        _ = rights.taints.clear(taint.client, taint.run, by=rights.grants)
     return named
 
 

@@ -328,7 +328,7 @@ def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> Validate
         kind = positions.position_kind(position)
         # Replacing lines takes the old ones away, so it needs the right to delete.
         needed = "delete" if kind == "replace" else kind
-        if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
+        if needed not in constraints.rules.can or needed not in constraints.context.rights.grants.capabilities:
             allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
             message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
             raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")

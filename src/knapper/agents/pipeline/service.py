@@ -180,7 +180,7 @@ class PipelineService:
         """
         if not answer.strip():
             raise BadInput("the answer is empty", hint="say something")
-        grants = by or context.writer.grants
+        grants = by or context.rights.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
             request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
             context = answers.within_session(context, request.session_id)
@@ -282,7 +282,7 @@ class PipelineService:
         self.runs.pause(
             PausedRun(
                 id=request.run_id,
-                client=self.owner or ended.context.writer.grants.client,
+                client=self.owner or ended.context.rights.grants.client,
                 at=self.now(),
                 question=ended.outcome.question or {},
                 request=request.as_dict(),
