@@ -495,6 +495,10 @@ class RunEngine:
     is_shutting_down: Callable[[], bool] = lambda: False
     """Whether the program is ending, in which case a run counts as interrupted and not as cancelled."""
 
+    def open_budget(self, run: RunRecord, spent: ModelSpend) -> Budget:
+        """Return the budget of a run that has spent so much already."""
+        return Budget(bound_limits(run.order.limits, self.meter, run.id), spent, self.clock)
+
 
 class ActiveRun:
     """A run in its current state, with its strategy, which the model may choose on the way."""
