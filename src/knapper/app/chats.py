@@ -22,7 +22,7 @@ from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.system import private
 from knapper.tools import answers, files
 
@@ -179,14 +179,6 @@ class ClientChats:
     def conversations(self) -> Conversations:
         """Return the service that answers messages in them."""
         return self.chats.conversations
-
-    def has(self, session_id: str) -> bool:
-        """Return whether a session is one of the client's."""
-        try:
-            _ = self.store.get(session_id)
-        except NotFound:
-            return False
-        return True
 
     def open_note(self, active_file: str) -> str:
         """Return the path of the open note by its path or name; as given where the client sees none.

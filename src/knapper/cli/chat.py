@@ -535,7 +535,7 @@ def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]
         if clients.client_sessions_folder(base, client).is_dir():
             client_chats = chats.open_client_chats(own_chats, client)
             try:
-                if client_chats.has(session):
+                if client_chats.store.has(session):
                     yield client_chats.chats
                     return
             finally:

@@ -201,12 +201,8 @@ class PipelineService:
 
     def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
         """Return the request without its session, if that was deleted meanwhile."""
-        if request.session_id:
-            try:
-                _ = self.store.get(request.session_id)
-            except NotFound:
-                return replace(request, session_id="")
-        return request
+        is_there = not request.session_id or self.store.has(request.session_id)
+        return request if is_there else replace(request, session_id="")
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
         if not request.session_id:

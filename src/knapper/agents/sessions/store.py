@@ -440,6 +440,14 @@ class SessionStore:
         with self._ledger.writing() as database:
             return self._begin(database, "own", FileIdentity(path=file), name=_clean_name(name))
 
+    def has(self, session_id: str) -> bool:
+        """Return whether there is such a session."""
+        try:
+            _ = self.get(session_id)
+        except NotFound:
+            return False
+        return True
+
     def get(self, session_id: str) -> Session:
         """Return a session.
 
