@@ -293,7 +293,11 @@ class ReaderPool:
             vault = self._hub.name_for(client, str(arguments.get("vault") or ""))
         except KnapError:  # the search itself tells that
             return None
-        return await self._check(vault).state()
+        if vault not in self._checks:
+            self._checks[vault] = StateChecks(
+                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
+            )
+        return await self._checks[vault].state()
 
     async def answer(
         self, client: str, tool: str, arguments: Mapping[str, object], state: KnownState | None
@@ -345,13 +349,6 @@ class ReaderPool:
         context = self._hub.context(client=client, vault=vault)
         for source in sources:
             answers.mark_tainted(context, source)
-
-    def _check(self, vault: str) -> StateChecks:
-        if vault not in self._checks:
-            self._checks[vault] = StateChecks(
-                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
-            )
-        return self._checks[vault]
 
     def _look(self, vault: str) -> KnownState | None:
         """Bring an index up to date; return its state, or None where clients have to be told of the vault itself."""

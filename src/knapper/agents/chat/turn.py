@@ -523,7 +523,9 @@ class ChatTurn:
         if chat.rewriter is None:
             return ""
         by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
-        question = Question(text=self._message.text, earlier=_last_message(self._message.history))
+        parts = (part for one in reversed(self._message.history) if isinstance(one, ModelRequest) for part in one.parts)
+        last = next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
+        question = Question(text=self._message.text, earlier=last)
         answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
         return loop.describe(answer, self._session.results.mark)
 
@@ -592,12 +594,6 @@ class ChatTurn:
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
-
-
-def _last_message(history: Sequence[ModelMessage]) -> str:
-    """Return the person's last message of a conversation; empty where there is none."""
-    parts = (part for one in reversed(history) if isinstance(one, ModelRequest) for part in one.parts)
-    return next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
 
 
 def _ignore_event(_: Event) -> None:

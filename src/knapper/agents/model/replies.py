@@ -115,14 +115,11 @@ _TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
 
 def truncation_notices(reply: ModelResponse) -> tuple[str, ...]:
     """Return notices for the person about a cut answer; empty where the answer is whole."""
-    notice = _TRUNCATION_NOTICES.get("error" if _is_broken_off(reply) else reply.finish_reason)
-    return (notice,) if notice else ()
-
-
-def _is_broken_off(reply: ModelResponse) -> bool:
-    """Return whether a reply of Anthropic, which always names a finish reason, ends without one."""
     finish_reason = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
-    return reply.provider_name == "anthropic" and not finish_reason
+    # Anthropic always names a finish reason: a reply without one has broken off.
+    is_broken_off = reply.provider_name == "anthropic" and not finish_reason
+    notice = _TRUNCATION_NOTICES.get("error" if is_broken_off else reply.finish_reason)
+    return (notice,) if notice else ()
 
 
 _CALL_ID_LENGTH = 9

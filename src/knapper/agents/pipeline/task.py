@@ -85,26 +85,16 @@ def list_positions(can: frozenset[Ability]) -> str:
     return "\n".join(lines) or "- none: `edits` must be empty"
 
 
-def read_edit_rules() -> str:
-    """Return the rules for every edit."""
-    return _EDIT_RULES
-
-
-def list_forbidden(can: frozenset[Ability]) -> str:
-    """Return warnings for what is switched off; empty where everything is allowed."""
-    return "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in can)
-
-
 def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
     """Return all rules about edits as a part of the system prompt."""
-    forbidden = list_forbidden(permitted.can)
+    forbidden = "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in permitted.can)
     parts = [
         "## Which notes you may edit",
         write_scope(permitted.editable, paths, current),
         "## Positions",
         list_positions(permitted.can),
         "## Rules for edits",
-        read_edit_rules(),
+        _EDIT_RULES,
     ]
     if forbidden:
         parts += ["## Forbidden", forbidden]

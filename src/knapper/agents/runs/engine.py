@@ -372,7 +372,9 @@ def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlie
         parts.append(f"It is a part of this, which others do the rest of:\n\n{run_task}")
     if strategy.prompt:
         parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
-    parts.extend(_earlier_blocks(earlier, mark))
+    answered = [one for one in earlier if one.state in ANSWERED]
+    chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
+    parts.extend([_part_block(one, mark, chars_each) for one in answered])
     parts.append(_retrieved_blocks(node.found, mark))
     if node.asking and node.asking.answer:
         parts.append(f"The person was asked: {node.asking.question}\n\nThey answered: {node.asking.answer}")
@@ -405,12 +407,6 @@ def _part_block(node: RunNode, mark: str, max_chars: int) -> str:
     cut = "" if len(node.answer) <= max_chars else f"\n[cut: {len(node.answer) - max_chars} more characters]"
     block = prompting.enclose("part", prompting.escape_plain(node.answer[:max_chars]) + cut, mark)
     return f"The part '{prompting.escape_plain(node.name)}':\n\n{block}"
-
-
-def _earlier_blocks(nodes: Sequence[RunNode], mark: str) -> list[str]:
-    answered = [one for one in nodes if one.state in ANSWERED]
-    chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
-    return [_part_block(one, mark, chars_each) for one in answered]
 
 
 def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:

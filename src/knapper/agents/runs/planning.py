@@ -179,16 +179,6 @@ def make_child_nodes(node: RunNode, plan: TaskPlan) -> tuple[RunNode, list[RunNo
     return replace(node, split=True, children=tuple(ids.values())), children
 
 
-def list_changed_notes(context: Context, sources: Iterable[SourceRef]) -> list[str]:
-    """List the notes that have changed, with the vault's name in front for those of other vaults.
-
-    Args:
-        context: The run's vault, as the run sees it; a note that was deleted or hidden since counts as changed.
-        sources: The notes, with their hashes at the time of reading.
-    """
-    return _changed_paths(_CurrentHashes(context), sources)
-
-
 def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, list[str]]:
     """List the nodes whose notes have changed, with those notes; `ALL_NOTES` for a node that had found nothing."""
     hashes = _CurrentHashes(context)
@@ -354,8 +344,8 @@ class RunCache:
         return not self.changed(sources)
 
     def changed(self, sources: Iterable[SourceRef]) -> list[str]:
-        """List the notes that have changed, with the vault's name in front for those of other vaults."""
-        return list_changed_notes(self.context, sources)
+        """List the notes that have changed since, with the vault's name in front for those of other vaults."""
+        return _changed_paths(_CurrentHashes(self.context), sources)
 
     def mark_read(self, sources: Iterable[SourceRef]) -> None:
         """Mark notes as read by the run, which matters for those that others wrote."""

@@ -195,6 +195,7 @@ class RouteSpec:
 
 def make_route(spec: RouteSpec) -> APIRoute:
     """Create a route from its specification."""
+    words = spec.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
     return APIRoute(
         spec.path,
         spec.endpoint,
@@ -203,7 +204,7 @@ def make_route(spec: RouteSpec) -> APIRoute:
         response_model=None,
         response_description="It went well.",
         tags=[spec.tag],
-        operation_id=_operation_id(spec),
+        operation_id=f"{spec.method.lower()}_{words}",
         summary=spec.summary,
         description=spec.description or None,
         openapi_extra=_describe_operation(spec),
@@ -235,11 +236,6 @@ def stream_content(event_order: str) -> dict[str, Any]:
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Describe an object whose properties are all required."""
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
-
-
-def _operation_id(spec: RouteSpec) -> str:
-    words = spec.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
-    return f"{spec.method.lower()}_{words}"
 
 
 def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
