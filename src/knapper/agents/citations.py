@@ -520,11 +520,11 @@ async def repair_citations(
     """
     prompt = await asyncio.to_thread(_repair_prompt, checked, context)
     try:
-        given = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
+        written = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
     except MODEL_ERRORS:
         return checked
     # The new answer is as untrusted as the first one: it has read the notes' text again.
-    repaired = prompting.sanitize_answer(given.reply.strip())[0]
+    repaired = prompting.sanitize_answer(written.reply.strip())[0]
     if len(repaired) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
         return checked
     rechecked = await asyncio.to_thread(check_citations, context, repaired)

@@ -290,7 +290,7 @@ class StageAgent(Generic[SettingsT_co]):
                     model_settings=task.settings,
                 )
             except model_usage.MODEL_ERRORS:
-                if reader.given is None:
+                if reader.accepted is None:
                     raise
                 task.report("the model couldn't be asked again: its first reply is used")
             finally:
@@ -319,7 +319,7 @@ class _ReplyReader(Generic[OutputT, ReplyT]):
     def __init__(self, task: TextTask[OutputT, ReplyT], stage: StageSpec) -> None:
         self._task = task
         self._stage = stage
-        self.given: StageReply[ReplyT] | None = None
+        self.accepted: StageReply[ReplyT] | None = None
         """The last reply that can be used."""
         self._fault: BadInput | None = None
         """Of the first text that can't."""
@@ -334,8 +334,8 @@ class _ReplyReader(Generic[OutputT, ReplyT]):
         else:
             last = run.messages[-1]
             notices = replies.truncation_notices(last) if isinstance(last, ModelResponse) else ()
-            corrected = self.given.reply if self.given else None
-            self.given = StageReply(reply=reading.reply, corrected=corrected, notices=notices)
+            corrected = self.accepted.reply if self.accepted else None
+            self.accepted = StageReply(reply=reading.reply, corrected=corrected, notices=notices)
             complaint = reading.complaint
         if complaint and not run.last_attempt:
             if self._stage.correcting:
@@ -345,8 +345,8 @@ class _ReplyReader(Generic[OutputT, ReplyT]):
 
     def result(self) -> StageReply[ReplyT]:
         """Return what was given back."""
-        if self.given is not None:
-            return self.given
+        if self.accepted is not None:
+            return self.accepted
         # The fault's own hint is for the model, which has used its tries; the person needs another one.
         reason, code = (self._fault.message, self._fault.code) if self._fault else ("it is empty", "model_reply")
         hint = "try again, ask for less, or take another model"
@@ -601,7 +601,7 @@ async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -
     agent = StageAgent(stage=REWRITE, model=by.model, prompt=rewriter.prompt(), settings=None, limits=by.limits)
     earlier = f"The message before:\n\n{question.earlier}\n\n" if question.earlier else ""
     async with asyncio.timeout(TIMEOUT_S):
-        given = await agent.ask(
+        written = await agent.ask(
             TextTask(
                 prompt=f"{earlier}The message:\n\n{question.text}",
                 output=str,
@@ -610,7 +610,7 @@ async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -
             ),
             by.usage,
         )
-    queries = parse_queries(replies.join_surrogates(given.reply))
+    queries = parse_queries(replies.join_surrogates(written.reply))
     rewriter.cache.put(by.name, question, queries)
     return queries
 

@@ -90,10 +90,10 @@ async def choose_step(
         return PipelineStep(phase="task", reason="the budget for gathering is used up")
     prompt = _write_prompt(request.task, toggles, done, findings)
     try:
-        given = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
+        written = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
     except model_usage.MODEL_ERRORS:
         return default_step(toggles, done)
-    return _read_step(given.reply, toggles, done) or default_step(toggles, done)
+    return _read_step(written.reply, toggles, done) or default_step(toggles, done)
 
 
 def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> PipelineStep:

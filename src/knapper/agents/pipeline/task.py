@@ -276,7 +276,7 @@ class TaskRun:
         """
         constraints = await asyncio.to_thread(self._make_constraints)
         report("the task agent is working")
-        given = await self._agent.ask(
+        written = await self._agent.ask(
             TextTask(
                 system=self._system(constraints),
                 prompt=self._prompt(),
@@ -289,10 +289,10 @@ class TaskRun:
             self.usage,
             self.messages,
         )
-        reply, checked = given.reply
+        reply, checked = written.reply
         result = await self._finish(constraints, reply, checked)
-        given_up = list_given_up(given.corrected[1], checked) if given.corrected else []
-        return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *given.notices))
+        given_up = list_given_up(written.corrected[1], checked) if written.corrected else []
+        return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *written.notices))
 
     def _make_constraints(self) -> EditConstraints:
         shown, rules = self._input.context, self._agent.settings

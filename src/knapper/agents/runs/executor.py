@@ -103,8 +103,8 @@ class AnswerWriter:
     async def _give(self, stage: StageSpec, prompt: str, max_tokens: int) -> WrittenAnswer:
         """Have an answer written, and check it."""
         task = TextTask(prompt=prompt, output=str, read=loop.accept)
-        given = await self.model.ask(stage, task, self.account, self.share, max_tokens=max_tokens)
-        text, notes = prompting.sanitize_answer(given.reply.strip())
+        written = await self.model.ask(stage, task, self.account, self.share, max_tokens=max_tokens)
+        text, notes = prompting.sanitize_answer(written.reply.strip())
         if not text:
             raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
         checked = await asyncio.to_thread(citations.check_citations, self.context, text)
@@ -118,7 +118,7 @@ class AnswerWriter:
             citations=tuple(one.as_dict() for one in checked.citations),
             removed=tuple(one.as_dict() for one in checked.failures),
             sources=tuple(dict.fromkeys(sources)),
-            notes=(*notes, *given.notices),
+            notes=(*notes, *written.notices),
         )
 
     async def _repair(self, checked: CheckedAnswer) -> CheckedAnswer:
