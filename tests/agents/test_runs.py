@@ -271,7 +271,7 @@ def test_a_plan_that_stays_unusable_leaves_the_task_whole_and_the_answer_partial
     assert any("it couldn't be planned" in reason for reason in run.reasons)
     assert run.answer
     assert world.brain.kinds("alpha") == ["judge", "plan", "plan", "answer"]
-    assert "it couldn't be planned" in world.node(run, "root").why
+    assert "it couldn't be planned: the model's answer can't be used: " in world.node(run, "root").why
 
 
 class Limited(Finder):
