@@ -112,7 +112,7 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         world.engine = replace(world.engine, name="another")
     elif what == "prompt":
         (tmp_path / "run-answer.md").write_text("You do one part. Rhyme.", encoding="utf-8")
-        world.engine = replace(world.engine, run_prompts=replace(world.engine.run_prompts, folder=tmp_path))
+        world.engine = replace(world.engine, prompts=replace(world.engine.prompts, folder=tmp_path))
     elif what == "script":
         monkeypatch.setattr(authoring, "prompt_texts", lambda: ["Write a script."])
     elif what == "policy":

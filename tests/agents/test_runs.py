@@ -11,8 +11,9 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
+from knapper.agents.prompting import Prompts
 from knapper.agents.runs import engine, model, service
-from knapper.agents.runs.engine import RetrievalRequest, RunPrompts
+from knapper.agents.runs.engine import RetrievalRequest
 from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, SetupError, StorageError
@@ -184,12 +185,12 @@ def test_ones_own_instructions_take_the_place_of_the_built_in_ones(make: Make, t
     world = make()
     (tmp_path / "run-answer.md").write_text("You do one part, and rhyme.", encoding="utf-8")
     (tmp_path / "run-judge.md").write_bytes(b"\xff\xfe")
-    words = RunPrompts(folder=tmp_path)
+    words = Prompts(folder=tmp_path)
 
-    assert words.load("answer") == "You do one part, and rhyme."
-    assert words.load("join") == world.engine.run_prompts.load("join")
+    assert words.load("run-answer") == "You do one part, and rhyme."
+    assert words.load("run-join") == world.engine.prompts.load("run-join")
     with pytest.raises(StorageError, match="can't be read"):
-        _ = words.load("judge")
+        _ = words.load("run-judge")
 
 
 @pytest.mark.parametrize("text", ["", " \n", "x" * 30_000])
@@ -270,7 +271,7 @@ def test_a_plan_that_stays_unusable_leaves_the_task_whole_and_the_answer_partial
     assert any("it couldn't be planned" in reason for reason in run.reasons)
     assert run.answer
     assert world.brain.kinds("alpha") == ["judge", "plan", "plan", "answer"]
-    assert "it couldn't be planned" in world.node(run, "root").why
+    assert "it couldn't be planned: the model's answer can't be used: " in world.node(run, "root").why
 
 
 class Limited(Finder):

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from pydantic_ai import Agent
-from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 
-from knapper.agents import prompting
-from knapper.agents.model import usage
-from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents import loop, prompting
+from knapper.agents.loop import StageAgent, StageSpec, TextTask
+from knapper.agents.model.usage import MODEL_ERRORS
 from knapper.codemode.bridge import MAIN_VAULT
 from knapper.errors import KnapError, NotFound
 from knapper.index import chunker
@@ -501,39 +499,32 @@ _MIN_LENGTH_SHARE: Final = 0.5
 """A repaired answer that is shorter than this share of the old one is discarded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CitationRepairer:
-    """The model and the limits for repairing citations."""
-
-    model: Model
-    """The model that wrote the answer."""
-    prompt: str
-    """Instructions for repairing citations."""
-    usage: RunUsage
-    """Where the repair's cost is added."""
-    limits: UsageLimits | None = None
-    """Limits of the turn's whole usage; None for no limit."""
+REPAIR: Final = StageSpec(prompt="repair")
+"""Corrects the failing citations of an answer."""
 
 
-async def repair_citations(checked: CheckedAnswer, context: Context, repairer: CitationRepairer) -> CheckedAnswer:
+async def repair_citations(
+    checked: CheckedAnswer, context: Context, agent: StageAgent[object], usage: RunUsage
+) -> CheckedAnswer:
     """Ask the model to correct the failing citations, and check its new answer.
 
     Args:
         checked: The answer, with some failing citations.
         context: The vault, as the agent sees it.
-        repairer: What repairs it; where the model fails or a limit is reached, the answer stays as it is.
+        agent: Who repairs it: the model that wrote it; where that fails or a limit is reached, the answer stays as it
+            is.
+        usage: Where the cost is added.
 
     Returns:
         The answer with fewer failing citations.
     """
-    agent = Agent(SurrogateSafeModel(repairer.model), instructions=repairer.prompt, retries=0)
     prompt = await asyncio.to_thread(_repair_prompt, checked, context)
     try:
-        result = await agent.run(prompt, usage=repairer.usage, usage_limits=repairer.limits)
-    except usage.MODEL_ERRORS:
+        written = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
+    except MODEL_ERRORS:
         return checked
     # The new answer is as untrusted as the first one: it has read the notes' text again.
-    repaired = prompting.sanitize_answer(result.output.strip())[0]
+    repaired = prompting.sanitize_answer(written.reply.strip())[0]
     if len(repaired) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
         return checked
     rechecked = await asyncio.to_thread(check_citations, context, repaired)

@@ -210,7 +210,10 @@ class TraceRecorder:
         """Record an event; those of other kinds are ignored."""
         match event:
             case Text():
-                self._add_text(event)
+                if event.step != self._text_step:
+                    self._end_text()
+                    self._text_step = event.step
+                self._text += event.text
             case ToolCall():
                 self._end_text()
                 entry = self._begin_call(event)
@@ -230,12 +233,6 @@ class TraceRecorder:
     def entries(self) -> list[JSONValue]:
         """Return the entries so far."""
         return [*self._entries]
-
-    def _add_text(self, event: Text) -> None:
-        if event.step != self._text_step:
-            self._end_text()
-            self._text_step = event.step
-        self._text += event.text
 
     def _end_text(self) -> None:
         text, self._text = self._text.strip(), ""

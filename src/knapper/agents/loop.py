@@ -1,4 +1,7 @@
-"""Run the loop of a model and its tools until the task is done, and have a model write further search queries."""
+"""Run stages: a model that calls tools until its task is done, or one that gives back by a text that is read.
+
+Also has a model write further search queries before either.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,24 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, Protocol, TypeVar, cast
 
 import pydantic_ai
-from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
+from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode, ModelRetry, RunContext, capture_run_messages
+from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    RetryFeedbackPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model
+from pydantic_ai.output import OutputSpec
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
@@ -24,6 +37,7 @@ from knapper.agents.events import Event, Text, ToolCall, ToolResult
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.model.usage import ModelFailure
 from knapper.agents.prompting import PromptName
 from knapper.agents.toolset import (
     GET_CONTINUATION,
@@ -33,7 +47,7 @@ from knapper.agents.toolset import (
     ToolSession,
     open_tool_session,
 )
-from knapper.errors import KnapError
+from knapper.errors import BadInput, KnapError
 from knapper.index import snapshot
 from knapper.jsontypes import JSONValue
 from knapper.tools import search
@@ -107,7 +121,7 @@ class LoopProgress:
 
 
 class StageSettings(Protocol):
-    """The limits that every stage has."""
+    """The limits of every stage that calls tools."""
 
     @property
     def rounds(self) -> int:
@@ -120,35 +134,87 @@ class StageSettings(Protocol):
         ...
 
 
-SettingsT = TypeVar("SettingsT", bound=StageSettings)
+SettingsT_co = TypeVar("SettingsT_co", covariant=True)
+OutputT = TypeVar("OutputT")
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSpec:
     """A stage of a task as data: what it may call, by what it gives back and ends, what it is told of its limits."""
 
-    prompt: PromptName
+    prompt: PromptName | Literal[""]
+    """Empty where the whole prompt comes with the task."""
     tools: tuple[str, ...] = ()
     """Those of the table that it may be offered."""
-    gives: tuple[ToolDefinition, ...]
-    """Its own tools: by them it gives back what it found, asks the person, and ends."""
-    limits: str
+    gives: tuple[ToolDefinition, ...] = ()
+    """Its own tools: by them it gives back what it found, asks the person, and ends; none to give back by its text."""
+    limits: str = ""
     """What it is told of its limits; ``{0.rounds}`` stands for a setting."""
-    answer_chars: int
+    answer_chars: int = 0
     """Characters of a tool's answer that the model is shown at once."""
     spared: frozenset[str] = frozenset()
     """As in `LoopTask`."""
+    corrections: int = 0
+    """How often the model may correct its text where the reader has something against it."""
+    correcting: str = ""
+    """What the person is told then."""
+    reply_tokens: int = 0
+    """Maximum length of its text, in tokens; 0 for no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageAgent(Generic[SettingsT]):
+class Reading(Generic[ReplyT]):
+    """What a reader makes of a model's text."""
+
+    reply: ReplyT
+    complaint: str = ""
+    """What the model may correct, in words for it; empty to accept the reply as it is."""
+
+
+def accept(output: OutputT) -> Reading[OutputT]:
+    """Read a text that needs no correction."""
+    return Reading(reply=output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTask(Generic[OutputT, ReplyT]):
+    """A task for a stage that gives back by its text."""
+
+    system: str = ""
+    """The rest of the system prompt, after the stage's own."""
+    prompt: str
+    output: OutputSpec[OutputT]
+    """The text's form: ``str``, or a shape of JSON."""
+    read: Callable[[OutputT], Reading[ReplyT]]
+    """Reads the text, in a thread; raises `BadInput` for one that can't be used."""
+    history: Sequence[ModelMessage] = field(default=(), repr=False)
+    settings: ModelSettings | None = None
+    report: Callable[[str], None] = lambda _: None
+    """Receives the progress in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageReply(Generic[ReplyT]):
+    """What a stage gave back by its text."""
+
+    reply: ReplyT
+    corrected: ReplyT | None = None
+    """The reply before, which it stands in the place of; None for none."""
+    notices: tuple[str, ...] = ()
+    """For the person, about a text that was cut off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageAgent(Generic[SettingsT_co]):
     """Who works on a stage: a model, instructed and limited for it."""
 
     stage: StageSpec
     model: Model
     prompt: str
     """The beginning of the system prompt."""
-    settings: SettingsT
+    settings: SettingsT_co
+    """What it may do."""
     limits: UsageLimits
     rows: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     """The table's tools that it is offered, by name."""
@@ -158,7 +224,12 @@ class StageAgent(Generic[SettingsT]):
     """Rewrites the task into search queries beforehand; None not to."""
 
     def make_task(
-        self, prompt: str, context: Context, mark: str, handles: Mapping[str, ToolHandler], is_done: Callable[[], bool]
+        self: StageAgent[StageSettings],
+        prompt: str,
+        context: Context,
+        mark: str,
+        handles: Mapping[str, ToolHandler],
+        is_done: Callable[[], bool],
     ) -> LoopTask:
         """Return a task for the loop.
 
@@ -182,6 +253,104 @@ class StageAgent(Generic[SettingsT]):
             spared=stage.spared,
             limits=self.limits,
         )
+
+    async def ask(
+        self, task: TextTask[OutputT, ReplyT], usage: RunUsage, messages: list[ModelMessage] | None = None
+    ) -> StageReply[ReplyT]:
+        """Have the task done by a text, which the model may correct as often as the stage allows.
+
+        Where a correction can't be used, or the model fails at it, the reply before stands.
+
+        Args:
+            task: The task.
+            usage: Where the cost is added.
+            messages: The conversation is put here, however it ends; None where nobody asks for it.
+
+        Raises:
+            ModelFailure: No text could be used; it has the code of the first one's fault.
+        """
+        # The library prints a greeting to stderr, which belongs to the person's terminal.
+        pydantic_ai.BANNER_ENABLED = False
+        agent = Agent(
+            SurrogateSafeModel(self.model),
+            output_type=task.output,
+            instructions="\n\n".join(filter(None, (self.prompt.strip(), task.system))),
+            retries=self.stage.corrections,
+            capabilities=[ProcessHistory(_prompt_for_corrections)],
+        )
+        reader = _ReplyReader(task, self.stage)
+        _ = agent.output_validator(reader.check)
+        with capture_run_messages() as conversation:
+            try:
+                _ = await agent.run(
+                    task.prompt,
+                    message_history=list(task.history),
+                    usage=usage,
+                    usage_limits=self.limits,
+                    model_settings=task.settings,
+                )
+            except model_usage.MODEL_ERRORS:
+                if reader.accepted is None:
+                    raise
+                task.report("the model couldn't be asked again: its first reply is used")
+            finally:
+                if messages is not None:
+                    messages[:] = conversation
+        return reader.result()
+
+
+def _prompt_for_corrections(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Put what a reader has against a text in the reader's own words, without the library's around them."""
+    return [
+        replace(one, parts=[_own_words(part) for part in one.parts]) if isinstance(one, ModelRequest) else one
+        for one in messages
+    ]
+
+
+def _own_words(part: ModelRequestPart) -> ModelRequestPart:
+    if isinstance(part, RetryFeedbackPart) and part.retry.cause == "model_retry" and isinstance(part.content, str):
+        return UserPromptPart(content=part.content)
+    return part
+
+
+class _ReplyReader(Generic[OutputT, ReplyT]):
+    """The reading of one text and its corrections."""
+
+    def __init__(self, task: TextTask[OutputT, ReplyT], stage: StageSpec) -> None:
+        self._task = task
+        self._stage = stage
+        self.accepted: StageReply[ReplyT] | None = None
+        """The last reply that can be used."""
+        self._fault: BadInput | None = None
+        """Of the first text that can't."""
+
+    async def check(self, run: RunContext[object], output: OutputT) -> OutputT:
+        """Accept a text, or ask once more."""
+        try:
+            reading = await asyncio.to_thread(self._task.read, output)
+        except BadInput as error:
+            self._fault = self._fault or error
+            complaint = prompting.escape_plain(f"Your reply can't be used: {error.message}. {error.hint}".strip())
+        else:
+            last = run.messages[-1]
+            notices = replies.truncation_notices(last) if isinstance(last, ModelResponse) else ()
+            corrected = self.accepted.reply if self.accepted else None
+            self.accepted = StageReply(reply=reading.reply, corrected=corrected, notices=notices)
+            complaint = reading.complaint
+        if complaint and not run.last_attempt:
+            if self._stage.correcting:
+                self._task.report(self._stage.correcting)
+            raise ModelRetry(complaint)
+        return output
+
+    def result(self) -> StageReply[ReplyT]:
+        """Return what was given back."""
+        if self.accepted is not None:
+            return self.accepted
+        # The fault's own hint is for the model, which has used its tries; the person needs another one.
+        reason, code = (self._fault.message, self._fault.code) if self._fault else ("it is empty", "model_reply")
+        hint = "try again, ask for less, or take another model"
+        raise ModelFailure(f"the model's answer can't be used: {reason}", code=code, hint=hint)
 
 
 async def run_loop(task: LoopTask, progress: LoopProgress, usage: RunUsage, emit: EventSink) -> LoopEnd:
@@ -313,7 +482,8 @@ MAX_QUERIES: Final = 3
 MAX_QUERY_CHARS: Final = 200
 _MAX_QUESTION_CHARS: Final = 4_000
 _MAX_EARLIER_CHARS: Final = 1_000
-_MAX_REPLY_TOKENS: Final = 1_000
+REWRITE: Final = StageSpec(prompt="rewrite", reply_tokens=1_000)
+"""Writes search queries."""
 TIMEOUT_S: Final = 20.0
 _HITS_PER_QUERY: Final = 6
 _MAX_PASSAGES: Final = 8
@@ -428,16 +598,19 @@ async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -
     known = rewriter.cache.get(by.name, question)
     if known is not None:
         return known
-    agent = Agent(SurrogateSafeModel(by.model), instructions=rewriter.prompt(), retries=0)
+    agent = StageAgent(stage=REWRITE, model=by.model, prompt=rewriter.prompt(), settings=None, limits=by.limits)
     earlier = f"The message before:\n\n{question.earlier}\n\n" if question.earlier else ""
     async with asyncio.timeout(TIMEOUT_S):
-        result = await agent.run(
-            f"{earlier}The message:\n\n{question.text}",
-            usage=by.usage,
-            usage_limits=by.limits,
-            model_settings=ModelSettings(max_tokens=_MAX_REPLY_TOKENS),
+        written = await agent.ask(
+            TextTask(
+                prompt=f"{earlier}The message:\n\n{question.text}",
+                output=str,
+                read=accept,
+                settings=ModelSettings(max_tokens=REWRITE.reply_tokens),
+            ),
+            by.usage,
         )
-    queries = parse_queries(replies.join_surrogates(result.output))
+    queries = parse_queries(replies.join_surrogates(written.reply))
     rewriter.cache.put(by.name, question, queries)
     return queries
 

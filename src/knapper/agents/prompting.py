@@ -112,17 +112,15 @@ def _find_unsafe(data: bytes, notes: dict[str, None], shown: bytes | None = None
     """
     outline = parser.parse_note(data if shown is None else shown)
     for link in outline.links:
-        if data[link.start : link.start + 1] == b"!" and _is_remote(link.target):
+        if data[link.start : link.start + 1] == b"!" and (
+            links.is_external(link.target) or _SCHEMELESS_ADDRESS.match(link.target) is not None
+        ):
             host = _host_name(link.target)
             notes[f"an image from {host} was left out of the answer"] = None
             yield link.start, link.stop, f"[image left out: {host}]".encode()
     for start, stop in outline.code_spans:
         if data[start : start + 1] == b"<":
             yield start, stop, data[start:stop].replace(b"<", b"&lt;")
-
-
-def _is_remote(target: str) -> bool:
-    return links.is_external(target) or _SCHEMELESS_ADDRESS.match(target) is not None
 
 
 def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
@@ -144,7 +142,21 @@ def _host_name(target: str) -> str:
     return re.sub(r"[^\w.:-]", "", host[:_MAX_HOST_CHARS] or target[:20])
 
 
-PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator", "rewrite", "stage"]
+PromptName = Literal[
+    "chat",
+    "repair",
+    "summary",
+    "scout",
+    "web",
+    "task",
+    "orchestrator",
+    "rewrite",
+    "stage",
+    "run-judge",
+    "run-plan",
+    "run-answer",
+    "run-join",
+]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 
@@ -158,13 +170,15 @@ class Prompts:
     folder: Path | None = None
     """A folder with the person's own prompts, by name: ``chat.md``."""
 
-    def load(self, name: PromptName) -> str:
-        """Return a prompt; the person's own file goes before the built-in one.
+    def load(self, name: PromptName | Literal[""]) -> str:
+        """Return a prompt; the person's own file goes before the built-in one. Without a name it is empty.
 
         Raises:
             SetupError: The configured file doesn't exist.
             StorageError: The file can't be read.
         """
+        if not name:
+            return ""
         if name == "chat" and self.own_file is not None:
             if not self.own_file.is_file():
                 raise SetupError(
@@ -203,19 +217,15 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
     if active_file:
         escaped_path = escape(active_file)
         parts.append(f'## The open note\n\nThe person looks at {escaped_path}. "This note" means that file.')
-    preferences = _read_preferences(context)
+    # The person's preferences; agents can't change that note, so it is trusted text.
+    raw = context.view.read_optional(NotePath(PREFERENCES_NOTE))
+    preferences = escape_plain(parser.decode_text(raw).strip()[:_MAX_PREFERENCES]) if raw else ""
     if preferences:
         parts.append(
             "## User Preferences\n\nThe person saved these; follow them where they don't go against the rules above."
             f"\n\n{preferences}"
         )
     return "\n\n".join(parts)
-
-
-def _read_preferences(context: Context) -> str:
-    """Return the person's preferences; agents can't change that note, so it is trusted text."""
-    raw = context.view.read_optional(NotePath(PREFERENCES_NOTE))
-    return escape_plain(parser.decode_text(raw).strip()[:_MAX_PREFERENCES]) if raw else ""
 
 
 def _read_prompt_file(path: Path) -> str:

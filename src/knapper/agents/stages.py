@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from filelock import BaseFileLock, Timeout
+from filelock import Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from knapper.changes.writer import SubmitOptions
@@ -155,7 +155,7 @@ class Stages:
             SetupError: Its file has a mistake, or lies in a vault (code ``agent_invalid``).
         """
         if name in built_in_names():
-            return parse(name, _built_in_file(name))
+            return parse(name, resources.files("knapper.agents").joinpath(BUILT_IN_FOLDER, f"{name}.md").read_bytes())
         file = self.folder / f"{name}.md" if self.folder is not None and "/" not in name else None
         if file is None or not file.is_file():
             hint = f"there are: {', '.join(self.names())}"
@@ -231,10 +231,6 @@ def built_in_names() -> tuple[str, ...]:
     """Return the names of the agents that come with Knapper."""
     folder = resources.files("knapper.agents").joinpath(BUILT_IN_FOLDER)
     return tuple(sorted(file.name.removesuffix(".md") for file in folder.iterdir() if file.name.endswith(".md")))
-
-
-def _built_in_file(name: str) -> bytes:
-    return resources.files("knapper.agents").joinpath(BUILT_IN_FOLDER, f"{name}.md").read_bytes()
 
 
 def _mistake(name: str, where: str, what: str) -> SetupError:
@@ -585,7 +581,8 @@ class ScheduleStore:
         Raises:
             ConflictError: It works already (code ``schedule_busy``).
         """
-        lock = self._lock(name)
+        private.make_folder(self.folder)
+        lock = private.file_lock(self._lock_path(name))
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -607,10 +604,6 @@ class ScheduleStore:
                 return replace(schedule, last=replace(last, state="interrupted", reason=reason))
         except ConflictError:
             return schedule
-
-    def _lock(self, name: str) -> BaseFileLock:
-        private.make_folder(self.folder)
-        return private.file_lock(self._lock_path(name))
 
     def _lock_path(self, name: str) -> Path:
         return self.folder / f"schedule-{name}.lock"

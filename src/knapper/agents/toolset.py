@@ -393,7 +393,14 @@ async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Ar
     answer = await anyio.to_thread.run_sync(
         _answer_call, session, name, arguments, abandon_on_cancel=True, limiter=session.threads
     )
-    session.usage_rows.append(_usage_row(name, answer, time.monotonic() - began))
+    session.usage_rows.append(
+        {
+            "name": name,
+            "success": answer.get("success") is not False,
+            "summary": summarize_answer(answer),
+            "duration_ms": round((time.monotonic() - began) * 1_000),
+        }
+    )
     await anyio.to_thread.run_sync(_record_writes, session, answer, limiter=session.threads)
     if name == FIND_TOOL:
         answer = _keep_offered(session, answer)
@@ -491,15 +498,6 @@ def _make_result(call_id: str, name: str, answer: dict[str, JSONValue], shown: R
         chars=shown.chars,
         truncated=shown.truncated,
     )
-
-
-def _usage_row(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JSONValue:
-    return {
-        "name": name,
-        "success": answer.get("success") is not False,
-        "summary": summarize_answer(answer),
-        "duration_ms": round(seconds * 1_000),
-    }
 
 
 def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> None:

@@ -22,7 +22,7 @@ from knapper.app.clients import AGENT_CLIENT
 from knapper.app.hub import Closeable
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.system import private
 from knapper.tools import answers, files
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
     from knapper.app.hub import Hub
-    from knapper.config.sections import ModelSettings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
     from knapper.tools.shapes.write import WriteResult
@@ -83,7 +82,7 @@ class VaultChats(Closeable):
             now=clients.local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
-            essential=_offers_essential_tools(model_settings),
+            essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
             small_models=self.small_models,
             read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
@@ -113,10 +112,6 @@ class VaultChats(Closeable):
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
         self.meter.shut()
-
-
-def _offers_essential_tools(settings: ModelSettings) -> bool:
-    return settings.tools != "full" or settings.context_tokens < SMALL_CONTEXT
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:
@@ -184,14 +179,6 @@ class ClientChats:
     def conversations(self) -> Conversations:
         """Return the service that answers messages in them."""
         return self.chats.conversations
-
-    def has(self, session_id: str) -> bool:
-        """Return whether a session is one of the client's."""
-        try:
-            _ = self.store.get(session_id)
-        except NotFound:
-            return False
-        return True
 
     def open_note(self, active_file: str) -> str:
         """Return the path of the open note by its path or name; as given where the client sees none.
@@ -338,7 +325,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
             context.progress(min(len(calls), stage.rounds - 1), stage.rounds, event.name)
 
     stage = clients.open_stages(hub).find(name)
-    client, caller_run = context.writer.grants.client, context.submit_options.run if context.submit_options else ""
+    client, caller_run = context.rights.grants.client, context.submit_options.run if context.submit_options else ""
 
     def opened(run: str) -> Context:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.

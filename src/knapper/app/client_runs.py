@@ -118,7 +118,13 @@ def resolve_limits(
                 hint=f"give {_format_limit(name, owner_limits)} at most, or leave it out; runs.{name} sets it",
                 code="over_limit",
             )
-    return _lower_limits(new_limits, owner_limits)
+    # Lower a run's earlier limits to what the owner allows now.
+    lowered = {
+        limit_field.name: getattr(owner_limits, limit_field.name)
+        for limit_field in fields(RunLimits)
+        if _exceeds(limit_field.name, getattr(new_limits, limit_field.name), getattr(owner_limits, limit_field.name))
+    }
+    return replace(new_limits, **lowered)
 
 
 def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
@@ -159,16 +165,6 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     if name in _ZERO_IS_UNLIMITED:
         return bool(most) and (not number or number > most)
     return number > most
-
-
-def _lower_limits(new_limits: RunLimits, owner_limits: RunLimits) -> RunLimits:
-    """Lower a run's earlier limits to what the owner allows now."""
-    lowered = {
-        limit_field.name: getattr(owner_limits, limit_field.name)
-        for limit_field in fields(RunLimits)
-        if _exceeds(limit_field.name, getattr(new_limits, limit_field.name), getattr(owner_limits, limit_field.name))
-    }
-    return replace(new_limits, **lowered)
 
 
 def _format_limit(name: str, most: RunLimits) -> str:

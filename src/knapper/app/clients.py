@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from knapper.changes.writer import Writer
     from knapper.config import ClientSettings, Settings
     from knapper.jsontypes import JSONValue
-    from knapper.tools.context import Context
+    from knapper.tools.context import Context, Rights
     from knapper.vault.access import EditableScope, Grants, Policy
     from knapper.vault.view import View
 
@@ -249,24 +249,23 @@ def narrow_context(context: Context, asker: ClientSettings, asker_run: str = "")
         raise NotFound(f"there is no vault '{context.vault}'", hint="name one that you may open", code="no_vault")
     policy = _join_policies(context.view.policy, asker)
     view = context.view.with_policy(policy)
-    open_writer, open_vault = context.open_writer, context.scripting.open_vault
+
+    def rights() -> Rights:
+        own = context.rights
+        reader = Reader(client=asker.name, run=asker_run)
+        taints = own.taints if asker.grants.is_person else own.taints.shared_with(reader)
+        return replace(own, grants=join_grants(own.grants, asker.grants), taints=taints)
 
     def writer() -> Writer:
-        agent_writer = open_writer()
-        taints = agent_writer.taints
-        if not asker.grants.is_person:
-            taints = taints.shared_with(Reader(client=asker.name, run=asker_run))
-        draft_context = replace(agent_writer.context, view=view)
-        return replace(
-            agent_writer, grants=join_grants(agent_writer.grants, asker.grants), context=draft_context, taints=taints
-        )
+        own = context.open_writer()
+        return replace(own, context=replace(own.context, view=view))
 
     def other(name: str) -> Context:
-        return narrow_context(open_vault(name), asker, asker_run)
+        return narrow_context(context.scripting.open_vault(name), asker, asker_run)
 
     scripting = replace(context.scripting, open_vault=other)
     vaults = tuple(name for name in context.vaults if asker.may_open(name))
-    return replace(context, view=view, vaults=vaults, open_writer=writer, scripting=scripting)
+    return replace(context, view=view, vaults=vaults, open_writer=writer, open_rights=rights, scripting=scripting)
 
 
 def policy_covers(wider: Policy, narrower: Policy) -> bool:
@@ -368,14 +367,14 @@ def list_restricted(context: Context) -> Sequence[Taint]:
     Raises:
         RefusedError: The client isn't a person.
     """
-    writer = context.writer
-    if not writer.grants.is_person:
+    rights = context.rights
+    if not rights.grants.is_person:
         raise RefusedError(
             "only a person is shown who has read foreign text",
             hint="use `knap trust`, or the page",
             code="persons_only",
         )
-    return sorted(writer.taints.entries(), key=lambda taint: bool(taint.run))
+    return sorted(rights.taints.entries(), key=lambda taint: bool(taint.run))
 
 
 def trust(context: Context, *, client: str = "", run: str = "", everyone: bool = False) -> Sequence[Taint]:
@@ -398,16 +397,16 @@ def trust(context: Context, *, client: str = "", run: str = "", everyone: bool =
     if bool(client) == everyone:
         raise BadInput("it isn't clear who is to be trusted", hint="name one client, or all")
     restricted = list_restricted(context)
-    writer = context.writer
+    rights = context.rights
     if everyone:
-        writer.taints.clear_all(by=writer.grants)
+        rights.taints.clear_all(by=rights.grants)
         return restricted
     named = [taint for taint in restricted if taint.client == client and run in {"", taint.run}]
     if not named:
         clients = ", ".join(dict.fromkeys(taint.client for taint in restricted)) or "nobody"
         raise NotFound(f"'{client}' isn't held to proposals", hint=f"who is: {clients}", code="not_tainted")
     for taint in named:
-        _ = writer.taints.clear(taint.client, taint.run, by=writer.grants)
+        _ = rights.taints.clear(taint.client, taint.run, by=rights.grants)
     return named
 
 

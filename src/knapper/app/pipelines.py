@@ -592,7 +592,7 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
             hub, context, vault_pipelines, request.run_id if request else agent_request.run_id
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
-        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.writer.grants))
+        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.rights.grants))
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
@@ -618,7 +618,7 @@ def _open_agent_context(
     hub: Hub, context: Context, vault_pipelines: VaultPipelines, run_id: str
 ) -> tuple[Context, str]:
     """Open the vault as the agents that act for a client see it, with the run's owner."""
-    grants = context.writer.grants
+    grants = context.rights.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
         own_context = replace(context, submit_options=SubmitOptions(run=run_id))
         return answers.within_caller(own_context, context), grants.client
@@ -634,7 +634,7 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
     """Build a request from a client's overrides and the defaults that the client may see and use."""
     requested_choices = agent_request.choices
     preset = requested_choices.get("preset", "")
-    uses_own_preset = bool(preset) or context.writer.grants.is_person  # the switches that are kept are persons'
+    uses_own_preset = bool(preset) or context.rights.grants.is_person  # the switches that are kept are persons'
     base_preset = (
         vault_pipelines.default_preset(preset)
         if uses_own_preset
@@ -654,5 +654,5 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
         can=requested_choices.get("can"),
         added=requested_choices.get("added", ()),
     )
-    allowed_preset = app_clients.restrict_to_grants(overrides.apply_to(visible_preset), context.writer.grants)
+    allowed_preset = app_clients.restrict_to_grants(overrides.apply_to(visible_preset), context.rights.grants)
     return vault_pipelines.request(agent_request.task, allowed_preset, current=agent_request.note)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from knapper.agents.model import usage
-from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
-from knapper.agents.runs.engine import RunEngine, RunPrompts, Strategies
+from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.agents.runs.service import VaultRuns
@@ -106,14 +105,13 @@ class OpenedRuns(Closeable):
         settings = self.hub.settings
         prompts, thresholds = settings.config_file.parent / "prompts", read_thresholds(settings.runs)
         return RunEngine(
-            model=SurrogateSafeModel(model),
+            model=model,
             name=name,
             store=self.store,
             folder=self.runs.folder,
             context_of=self.context,
             retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
             thresholds=thresholds,
-            run_prompts=RunPrompts(folder=prompts),
             strategies=configured_strategies(settings),
             prompts=Prompts(folder=prompts),
             meter=self.meter,

@@ -12,7 +12,7 @@ from knapper.agents import stages
 from knapper.agents.stages import Schedule, ScheduledRun, ScheduleStore
 from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, ConflictError, KnapError, NotFound
+from knapper.errors import BadInput, ConflictError, KnapError
 from knapper.tools import files
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, Clie
                 _ = stack.callback(kept.shut)
                 opened[client] = ClientSessions(store=kept, folder=folder)
         if session_id:
-            own = next((name for name, kept in opened.items() if kept.has(session_id)), "")
+            own = next((name for name, kept in opened.items() if kept.store.has(session_id)), "")
             _ = opened[own].store.get(session_id)
             opened = {own: opened[own]}
         yield opened
@@ -200,14 +200,6 @@ class ClientSessions:
 
     store: SessionStore
     folder: Path
-
-    def has(self, session_id: str) -> bool:
-        """Return whether a session is among them."""
-        try:
-            _ = self.store.get(session_id)
-        except NotFound:
-            return False
-        return True
 
 
 def take_fingerprint(context: Context, schedule: Schedule) -> str:

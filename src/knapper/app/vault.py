@@ -13,19 +13,20 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from knapper import config
+from knapper.config import files, loading
 from knapper.errors import KnapError, SetupError, StorageError
 from knapper.index import database
 from knapper.index.engine import Engine, RankFusion
 from knapper.index.models.base import Embedder, EmbedderError, EmbedderSettings
 from knapper.system import private
-from knapper.tools.context import Context, ReviewPlaces
+from knapper.tools.context import Context, ReviewPlaces, Rights
 from knapper.vault import access, obsidian, walk
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
     from knapper.changes.disk.apply import Recovered
+    from knapper.changes.proposals.taint import Taints
     from knapper.changes.writer import SubmitOptions, VaultWriters, Writer, WritingSettings
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.config.sections import RerankSettings
@@ -57,7 +58,14 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
             )
         return StaticEmbedder(settings.folder)
     if settings.kind == "e5":
-        return _open_e5(settings)
+        from knapper.index.models import e5  # noqa: PLC0415 - as above
+
+        if settings.model not in {"", e5.NAME} or settings.folder is None:
+            raise EmbedderError(
+                f"embeddings.kind is e5, which is the model {e5.NAME} alone",
+                hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
+            )
+        return e5.E5Embedder(settings.folder, threads=settings.threads)
     if settings.kind == "endpoint":
         if settings.folder is not None:
             raise EmbedderError(
@@ -74,19 +82,7 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
     return None
 
 
-def _open_e5(settings: EmbedderSettings) -> Embedder:
-    from knapper.index.models import e5  # noqa: PLC0415 - as above
-
-    if settings.model not in {"", e5.NAME} or settings.folder is None:
-        raise EmbedderError(
-            f"embeddings.kind is e5, which is the model {e5.NAME} alone",
-            hint="take embeddings.model out, or set embeddings.kind to onnx or endpoint",
-        )
-    return e5.E5Embedder(settings.folder, threads=settings.threads)
-
-
 Close = Callable[[], None]
-MakeWriter = Callable[[], "Writer"]
 
 
 def do_nothing() -> None:
@@ -240,7 +236,7 @@ class OpenedVault:
         policy = Policy(client=access.OWNER, read=vault.read, hidden=vault.hidden)
         self.vault = vault
         private.tighten(settings.state_dir)
-        self.folder = config.state_folder(settings, vault)  # the index makes it
+        self.folder = loading.state_folder(settings, vault)  # the index makes it
         self._settings = settings
         self._reads_only = reads_only
         self._stack = contextlib.ExitStack()
@@ -251,6 +247,7 @@ class OpenedVault:
         self._stack.callback(self.engine.close)
         self._lock = threading.Lock()
         self._vault_writers: VaultWriters | None = None
+        self._taints: Taints | None = None
         self._outside = ExternalServices(settings, self.folder)
         self._stack.callback(self._outside.close)
         self._rules = _stamp_rule_files(vault.path)
@@ -280,7 +277,8 @@ class OpenedVault:
             vault=self.vault.name,
             view=view,
             index=self.engine,
-            open_writer=_LazyWriter(lambda: self._writer(view, allowed)),
+            open_writer=_LazyWriter(lambda: self._open_writers().writer(view, allowed.grants)),
+            open_rights=lambda: Rights(grants=allowed.grants, taints=self._open_taints()),
             close=close,
             submit_options=submit_options,
             open_web=self._outside.web,
@@ -384,8 +382,17 @@ class OpenedVault:
             )
         return policy
 
-    def _writer(self, view: View, client: ClientSettings) -> Writer:
-        return self._open_writers().writer(view, client.grants)
+    def _open_taints(self) -> Taints:
+        """Open the record of who has read foreign text, once."""
+        from knapper.changes.proposals import taint  # noqa: PLC0415 - a search needn't pay for it
+
+        with self._lock:
+            if self._taints is None:
+                minutes = self._settings.taint_minutes
+                lifetime = timedelta(minutes=minutes) if minutes else None
+                self._taints = taint.open_taints(self._settings.state_dir, lifetime=lifetime)
+                self._stack.callback(self._taints.shut)
+            return self._taints
 
     def _open_writers(self) -> VaultWriters:
         """Open what the writers share, once; that recovers what was cut short.
@@ -397,12 +404,13 @@ class OpenedVault:
             from knapper.index.postgres.reader import no_files_error  # noqa: PLC0415 - only a reader has it
 
             raise no_files_error(self.vault.name)
+        taints = self._open_taints()
         with self._lock:
             if self._vault_writers is None:
                 from knapper.changes.writer import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
 
                 writing = _writing_settings(self._settings)
-                self._vault_writers = VaultWriters.open(writing, self.engine, self.folder, self._stack)
+                self._vault_writers = VaultWriters.open(writing, self.engine, self.folder, taints, self._stack)
             return self._vault_writers
 
     def _reload_changed_rules(self) -> None:
@@ -416,7 +424,7 @@ class OpenedVault:
 class _LazyWriter:
     """A writer created on first use, and kept."""
 
-    def __init__(self, make: MakeWriter) -> None:
+    def __init__(self, make: Callable[[], Writer]) -> None:
         self._make = make
         self._made: Writer | None = None
 
@@ -432,12 +440,11 @@ def _writing_settings(settings: Settings) -> WritingSettings:
     limits = settings.journal
     return WritingSettings(
         state_dir=settings.state_dir,
-        taint_lifetime=timedelta(minutes=settings.taint_minutes) if settings.taint_minutes else None,
         proposal_days=settings.proposal_days,
         journal_bytes=limits.max_mb * 1_000_000,
         journal_days=limits.max_age_days,
         backup_bytes=limits.backup_mb * 1_000_000,
-        git_environment=config.environment_variables if settings.commits_to_git else None,
+        git_environment=files.environment_variables if settings.commits_to_git else None,
     )
 
 

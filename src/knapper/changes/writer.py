@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self
 
@@ -374,8 +374,6 @@ class WritingSettings:
 
     state_dir: Path
     """The folder of the program's state, which all vaults share."""
-    taint_lifetime: timedelta | None
-    """How long a client that has read foreign text only proposes; None for ever."""
     proposal_days: float
     """How long proposals wait."""
     journal_bytes: int
@@ -404,13 +402,16 @@ class VaultWriters:
     """The day of the last backup, if any."""
 
     @classmethod
-    def open(cls, settings: WritingSettings, engine: "Engine", folder: Path, stack: contextlib.ExitStack) -> Self:
+    def open(
+        cls, settings: WritingSettings, engine: "Engine", folder: Path, taints: Taints, stack: contextlib.ExitStack
+    ) -> Self:
         """Open the journal and the proposals, and finish any write that was interrupted.
 
         Args:
             settings: What the owner configured.
             engine: The vault's index.
             folder: The vault's state folder.
+            taints: Who has read foreign text: who read it in one vault, read it for all.
             stack: Closes what is opened.
 
         Raises:
@@ -420,9 +421,6 @@ class VaultWriters:
         stack.callback(state.journal.shut)
         proposals = store.open_proposals(folder)
         stack.callback(proposals.shut)
-        # Who read it in one vault, read it for all.
-        taints = taint.open_taints(settings.state_dir, lifetime=settings.taint_lifetime)
-        stack.callback(taints.shut)
         if not state.journal.is_read_only:
             _ = proposals.reconcile(state.journal)
             state.journal.limit(max_bytes=settings.journal_bytes, max_age_days=settings.journal_days)

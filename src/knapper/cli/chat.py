@@ -113,7 +113,12 @@ class AnswerDisplay:
         """Show an event."""
         match event:
             case Text():
-                self._append_text(event)
+                if event.step != self.step:
+                    self.flush()
+                    self.step, self.text = event.step, ""
+                if self.is_live:
+                    self.text += event.text
+                    self.show(event.text)
             case ToolCall():
                 self.flush()
                 self._note(f"→ {event.name}({_format_arguments(event.arguments)})")
@@ -160,14 +165,6 @@ class AnswerDisplay:
         else:
             self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
         self.flush()
-
-    def _append_text(self, event: Text) -> None:
-        if event.step != self.step:
-            self.flush()
-            self.step, self.text = event.step, ""
-        if self.is_live:
-            self.text += event.text
-            self.show(event.text)
 
     def _note(self, text: str) -> None:
         if text:
@@ -442,17 +439,13 @@ def _review_edits(state: ChatState, rest: str) -> None:
 def _undo_last_change(state: ChatState, rest: str) -> None:
     del rest
     with _open_vault(state) as context:
-        change_id = _find_last_change(state, context)
+        # Find the session's last change that isn't undone, by the model or accepted by the person.
+        entries = journal.list_changes(context, run=state.session.id)["results"]
+        change_id = next((row["id"] for row in entries if not row.get("undone") and not row.get("undoes")), "")
         if not change_id:
             output.note(state.options, "nothing was changed in this session that isn't undone")
             return
         output.write(state.options, changes.render_undo(journal.undo_change(context, change_id), fails=False))
-
-
-def _find_last_change(state: ChatState, context: Context) -> str:
-    """Find the session's last change that isn't undone, by the model or accepted by the person."""
-    entries = journal.list_changes(context, run=state.session.id)["results"]
-    return next((row["id"] for row in entries if not row.get("undone") and not row.get("undoes")), "")
 
 
 def _clear_session(state: ChatState, rest: str) -> None:
@@ -542,7 +535,7 @@ def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]
         if clients.client_sessions_folder(base, client).is_dir():
             client_chats = chats.open_client_chats(own_chats, client)
             try:
-                if client_chats.has(session):
+                if client_chats.store.has(session):
                     yield client_chats.chats
                     return
             finally:

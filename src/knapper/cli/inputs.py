@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
-import select
-import stat
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -68,26 +65,6 @@ def read_text(options: GlobalOptions, text: str, *, required: bool = False) -> s
         hint = "see whether what should have written there failed; '' in the place of - stands for no text"
         raise BadInput("the standard input holds nothing", hint=hint, code="no_input")
     return piped
-
-
-def has_unread_pipe() -> bool:
-    """Return whether text waits in a pipe that the command doesn't read; False where that can't be told."""
-    if os.name == "nt":
-        return False
-    try:
-        descriptor = sys.stdin.fileno()
-        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-        # The end of an empty pipe can be "read", too: asking how many bytes wait tells the two apart.
-        return is_pipe and bool(select.select([descriptor], [], [], 0)[0]) and _waiting_bytes(descriptor) > 0
-    except (OSError, ValueError):
-        return False
-
-
-def _waiting_bytes(descriptor: int) -> int:
-    import fcntl  # noqa: PLC0415 - Windows has none
-    import termios  # noqa: PLC0415 - the same
-
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def read_file(options: GlobalOptions, name: str) -> str:

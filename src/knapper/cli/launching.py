@@ -255,7 +255,7 @@ def server_command(options: GlobalOptions, config: Settings, profile: ToolSelect
     system = definition.detect_machine().system
     words = [*definition.find_program(sys.executable, system=system, needs_streams=True), "mcp"]
     if options.vault:
-        words += ["--vault", _vault_argument(options.vault, config.vault.path)]
+        words += ["--vault", str(config.vault.path) if Path(options.vault).expanduser().exists() else options.vault]
     elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
         words += ["--vault", str(config.vault.path)]
     if _names_config(options, config):
@@ -286,7 +286,3 @@ def server_environment(config: Settings, *, system: System = "linux") -> dict[st
     if files.read_variables([STATE_ENV] if system == "windows" else [STATE_ENV, _DATA_HOME]):
         variables[STATE_ENV] = str(config.state_dir)
     return variables
-
-
-def _vault_argument(vault: str, folder: Path) -> str:
-    return str(folder) if Path(vault).expanduser().exists() else vault

@@ -35,15 +35,11 @@ def report_error(error: KnapError, *, as_json: bool) -> ExitCode:
         discard_output()
     except OSError:  # a full disk, to which the output goes
         discard_output(sys.stdout)
-        _print_or_discard(error)
+        try:
+            _print_error(error, as_json=False)
+        except OSError:  # and so does the error stream
+            discard_output()
     return output.exit_code(error)
-
-
-def _print_or_discard(error: KnapError) -> None:
-    try:
-        _print_error(error, as_json=False)
-    except OSError:  # and so does the error stream
-        discard_output()
 
 
 def _print_error(error: KnapError, *, as_json: bool) -> None:

@@ -190,7 +190,7 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
     Raises:
         KnapError: It can't be read, or its index not be written.
     """
-    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+    from knapper.config import loading  # noqa: PLC0415 - beside `setup`, which reads it for one command
 
     settings = _settings_for(options, vault)
     with app.open_vault(settings) as context:
@@ -202,7 +202,7 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
         step="index",
         state="done" if outcome.indexed else "unchanged",
         text=f"{pluralize(status.notes, 'note')} can be searched",
-        undo=f"delete the folder {config.state_folder(settings, settings.vault) / 'index'}" if outcome.indexed else "",
+        undo=f"delete the folder {loading.state_folder(settings, settings.vault) / 'index'}" if outcome.indexed else "",
         hint="; ".join(outcome.problems[:3]),
     )
 
@@ -245,9 +245,9 @@ def offer_e5(options: GlobalOptions, vault: str) -> StepReport:
 
 
 def _settings_for(options: GlobalOptions, vault: str) -> Settings:
-    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+    from knapper.config import loading  # noqa: PLC0415 - beside `setup`, which reads it for one command
 
-    return config.load({"default_vault": vault}, config_file=options.config, env_file=options.env_file)
+    return loading.load({"default_vault": vault}, config_file=options.config, env_file=options.env_file)
 
 
 def choose_model(options: GlobalOptions, name: str) -> StepReport:
@@ -417,11 +417,11 @@ def set_settings(options: GlobalOptions, values: Mapping[SettingName, SettingVal
     Raises:
         SetupError: A value can't be used, such as a state folder inside a vault; nothing is changed then.
     """
-    from knapper import config  # noqa: PLC0415 - beside `setup`, which reads it for one command
+    from knapper.config import loading  # noqa: PLC0415 - beside `setup`, which reads it for one command
 
     settings = setup.read_settings(options)
     place = values.get(("state_dir",))
-    inside = next((vault for vault in settings.vaults if place and config.holds(vault.path, Path(str(place)))), None)
+    inside = next((vault for vault in settings.vaults if place and loading.holds(vault.path, Path(str(place)))), None)
     if inside is not None:
         raise SetupError(
             f"{place} lies inside the vault {inside.path}",

@@ -180,7 +180,13 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
         while finished and display.outcome is not None and display.outcome.state == "asked":
             if options.as_json or not output.can_ask():
                 break
-            finished = _answer_question(runner, client_pipelines, question, display, display.outcome)
+            for line in render_question(display.outcome.question):
+                click.echo(output.plain(line), err=True)
+            text = click.prompt("answer", err=True)
+            finished = _run_to_end(
+                runner,
+                _resume(client_pipelines, display.outcome.run_id, replace(question, question=text), display.handle),
+            )
         return _report_outcome(options, hub, display, finished=finished)
 
 
@@ -203,27 +209,22 @@ def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcom
     return True
 
 
-def _answer_question(
-    runner: asyncio.Runner,
-    client_pipelines: VaultPipelines,
-    question: PipelineQuestion,
-    display: PipelineDisplay,
-    outcome: PipelineOutcome,
-) -> bool:
-    for line in render_question(outcome.question):
-        click.echo(output.plain(line), err=True)
-    text = click.prompt("answer", err=True)
-    return _run_to_end(
-        runner, _resume(client_pipelines, outcome.run_id, replace(question, question=text), display.handle)
-    )
-
-
 def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion) -> TaskRequest:
     switches = question.options
     view = client_pipelines.context("").view
     for path in filter(None, (question.note, *switches["add"])):
         _ = view.path(path)  # so that a note that isn't there is told before anything is kept
-    defaults, choice = client_pipelines.default_preset(switches["preset"]), _build_choice(switches)
+    defaults = client_pipelines.default_preset(switches["preset"])
+    choice = PresetOverrides(
+        scout=switches["scout"],
+        web=switches["web"],
+        task=switches["task"],
+        link_depth=switches["depth"],
+        same_folder=switches["same_folder"],
+        editable=switches["editable"] or None,
+        can=split_words(switches["can"]) or None,
+        added=switches["add"],
+    )
     preset = choice.apply_to(defaults)
     if switches["remember"]:
         client_pipelines.presets.set_toggles(preset.toggles)
@@ -238,19 +239,6 @@ def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion)
         request = replace(request, token_limit=switches["token_limit"])
     route = request.orchestrate if switches["route"] is None else switches["route"]
     return replace(request, orchestrate=route, debug=switches["debug"])
-
-
-def _build_choice(switches: PipelineOptions) -> PresetOverrides:
-    return PresetOverrides(
-        scout=switches["scout"],
-        web=switches["web"],
-        task=switches["task"],
-        link_depth=switches["depth"],
-        same_folder=switches["same_folder"],
-        editable=switches["editable"] or None,
-        can=split_words(switches["can"]) or None,
-        added=switches["add"],
-    )
 
 
 def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, *, finished: bool) -> ExitCode:

@@ -160,7 +160,9 @@ def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> 
         output.note(options, "nothing of it can be decided on now")
         return ExitCode.OK
     output.write(options, changes.render_proposal({**details, "files": []}))
-    decisions = ask_decisions(details, _open_terminal(options))
+    decisions = ask_decisions(
+        details, ReviewTerminal(show=lambda text: output.write(options, text), read_key=_read_key, edit_text=_edit_text)
+    )
     for line in apply_decisions(context, details, decisions):
         output.write(options, line)
     return ExitCode.OK
@@ -206,10 +208,6 @@ def apply_decisions(context: Context, details: ProposalAnswer, decisions: Decisi
 
 def _paths_and_hunks(parts: Sequence[ReviewPart]) -> tuple[list[str], list[str]]:
     return [path for part in parts for path in part.paths], [part.hunk_id for part in parts if part.hunk_id]
-
-
-def _open_terminal(options: GlobalOptions) -> ReviewTerminal:
-    return ReviewTerminal(show=lambda text: output.write(options, text), read_key=_read_key, edit_text=_edit_text)
 
 
 def _read_key(question: str) -> str:

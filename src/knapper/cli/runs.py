@@ -506,12 +506,8 @@ def _read_run(options: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
 def _report_run(options: GlobalOptions, client_runs: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
     if options.as_json:
         run_view = client_runs.runs.show(run_id)
-        output.write_json({"success": _has_answer(run_view.run), **run_view.as_dict()})
+        output.write_json({"success": run_view.run.state in {"complete", "partial"}, **run_view.as_dict()})
     return code
-
-
-def _has_answer(run: RunRecord) -> bool:
-    return run.state in {"complete", "partial"}
 
 
 def _apply_limits(usual: RunLimits, own: RunLimitOptions) -> RunLimits:

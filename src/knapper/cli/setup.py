@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knapper import config
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
-from knapper.config import Settings, Vault
+from knapper.config import Settings, Vault, loading
 from knapper.system import private
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def read_settings(options: GlobalOptions) -> Settings:
     Raises:
         SetupError: It can't be read, or contains an unknown setting.
     """
-    settings = config.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
+    settings = loading.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
     _note_unused(options, settings)
     return settings
 
@@ -40,7 +39,7 @@ def _note_unused(options: GlobalOptions, settings: Settings) -> None:
             return
     for each in settings.unused:
         output.note(options, f"note: {output.plain(each.message)}")
-    if isinstance(settings.choice, Vault) and config.holds(settings.choice.path, settings.state_dir):
+    if isinstance(settings.choice, Vault) and loading.holds(settings.choice.path, settings.state_dir):
         return
     with contextlib.suppress(OSError):
         private.make_folder(record.parent)
@@ -49,7 +48,7 @@ def _note_unused(options: GlobalOptions, settings: Settings) -> None:
 
 def config_path(options: GlobalOptions) -> Path:
     """Return the configuration file's path, without reading the file."""
-    return config.locate(options.config)
+    return loading.locate(options.config)
 
 
 def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:

@@ -99,15 +99,12 @@ def report_changes(options: GlobalOptions, answer: WriteResult) -> ExitCode:
     if options.as_json:
         output.write_json(answer)
     else:
-        output.write(options, changes.render_outcome(answer, takes_yes=_accepts_yes()))
+        own = click.get_current_context().params
+        # `--yes` would make a difference: the command has that option, and isn't set to propose.
+        takes_yes = own.get("yes") is False and not own.get("propose")
+        output.write(options, changes.render_outcome(answer, takes_yes=takes_yes))
         for row in failures:
             click.echo(changes.render_failure(row), err=True)
         for notice in answer.get("notes", ()):
             output.note(options, f"note: {output.plain(notice)}")
     return ExitCode.NOTHING if failures else ExitCode.OK
-
-
-def _accepts_yes() -> bool:
-    """Return whether ``--yes`` would make a difference: the command has that option, and isn't set to propose."""
-    own = click.get_current_context().params
-    return own.get("yes") is False and not own.get("propose")

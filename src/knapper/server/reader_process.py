@@ -22,7 +22,6 @@ from knapper.tools.context import SharedRefresh
 from knapper.tools.registry import ToolTable
 
 if TYPE_CHECKING:
-    from knapper.app.vault import OpenedVault
     from knapper.changes.writer import Writer
     from knapper.config import Settings
     from knapper.index.engine import Engine
@@ -112,7 +111,10 @@ class SearchReader:
 
         def open_vault(vault: str) -> Context:
             opened = self._hub.open(self._hub.name_for(request["client"], vault))
-            _check_state(opened, request)
+            with opened.engine.store.database.snapshot() as connection:
+                uid, generation = database.state_of(connection)
+            if uid != request["uid"] or generation < request["generation"]:
+                raise _DeclinedError("the index is another one here")
             is_person = self._hub.settings.client(request["client"]).grants.is_person
             return replace(
                 opened.context(request["client"]),
@@ -125,13 +127,6 @@ class SearchReader:
         head: list[JSONValue] = [*dict.fromkeys(marks)]
         marked = security.render_json(head)
         return MARKS_HEAD.pack(len(marked)) + marked + security.render_json(answer)
-
-
-def _check_state(opened: OpenedVault, request: ReaderRequest) -> None:
-    with opened.engine.store.database.snapshot() as connection:
-        uid, generation = database.state_of(connection)
-    if uid != request["uid"] or generation < request["generation"]:
-        raise _DeclinedError("the index is another one here")
 
 
 def _decline_writing() -> Writer:

@@ -267,7 +267,12 @@ class ReaderPool:
         """Count a search within the block, and begin a reader where many are under way."""
         self._under_way += 1
         if self._most and self._under_way >= _SIDE_BY_SIDE:
-            self._note_busy(vault)
+            now = time.monotonic()
+            self._busy_at = now
+            self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
+            self._busy.append(now)
+            if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
+                self._begin_one(vault)
         try:
             yield
         finally:
@@ -288,7 +293,11 @@ class ReaderPool:
             vault = self._hub.name_for(client, str(arguments.get("vault") or ""))
         except KnapError:  # the search itself tells that
             return None
-        return await self._check(vault).state()
+        if vault not in self._checks:
+            self._checks[vault] = StateChecks(
+                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
+            )
+        return await self._checks[vault].state()
 
     async def answer(
         self, client: str, tool: str, arguments: Mapping[str, object], state: KnownState | None
@@ -341,13 +350,6 @@ class ReaderPool:
         for source in sources:
             answers.mark_tainted(context, source)
 
-    def _check(self, vault: str) -> StateChecks:
-        if vault not in self._checks:
-            self._checks[vault] = StateChecks(
-                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
-            )
-        return self._checks[vault]
-
     def _look(self, vault: str) -> KnownState | None:
         """Bring an index up to date; return its state, or None where clients have to be told of the vault itself."""
         opened = self._hub.open(vault)
@@ -357,14 +359,6 @@ class ReaderPool:
         with opened.engine.store.database.snapshot() as connection:
             uid, generation = database.state_of(connection)
         return KnownState(freshness=freshness, uid=uid, generation=generation)
-
-    def _note_busy(self, vault: str) -> None:
-        now = time.monotonic()
-        self._busy_at = now
-        self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
-        self._busy.append(now)
-        if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
-            self._begin_one(vault)
 
     def _begin_one(self, vault: str) -> None:
         is_due = time.monotonic() >= self._not_before and not self._is_closed
@@ -411,7 +405,7 @@ class ReaderPool:
             self._begin_one(vault)
 
     def _end(self, reader: _ReaderProcess) -> None:
-        """Let a reader end, in a task of its own, since whoever asks for that may be cancelled."""
+        """Let a reader end, in a task of its own: whoever asks may be cancelled before the process has ended."""
         ending = asyncio.create_task(reader.wait(), name="end of a reader")
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)

@@ -627,7 +627,12 @@ class BodyIntake:
             await self.app(scope, receive, send)
             return
         try:
-            self._check_declared(Headers(scope=scope))
+            headers = Headers(scope=scope)
+            declared = headers.get("content-length", "0")
+            if not (declared.isascii() and declared.isdigit()):
+                raise BadInput("the length of the body isn't a number", code="bad_request")
+            if len(declared) > len(str(self._max_bytes)) or int(declared) > self._max_bytes:
+                raise self._too_large()
             body = await self._read(receive)
         except CallerError as error:
             # what was sent isn't taken in to its end, so nothing else can come by this connection
@@ -635,13 +640,6 @@ class BodyIntake:
             return
         if body is not None:
             await self.app(scope, _replay_body(body, receive), send)
-
-    def _check_declared(self, headers: Headers) -> None:
-        declared = headers.get("content-length", "0")
-        if not (declared.isascii() and declared.isdigit()):
-            raise BadInput("the length of the body isn't a number", code="bad_request")
-        if len(declared) > len(str(self._max_bytes)) or int(declared) > self._max_bytes:
-            raise self._too_large()
 
     async def _read(self, receive: Receive) -> bytes | None:
         """Return the whole body; None if the client has gone."""

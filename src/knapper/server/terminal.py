@@ -139,17 +139,14 @@ def _ask(state_dir: str, question: TerminalQuestion, environment: Mapping[str, s
         names = strings_in(facts.get("variables"))
         variables = {name: value for name in names if (value := environment.get(name, "")).strip()}
         body = json.dumps({**question, "variables": variables, "same": prove_same(key, environment)}).encode()
-        return _read_reply(exchange.post(PATH, body, prove(key, "terminal", instance.encode(), body)))
-
-
-def _read_reply(raw: bytes) -> TerminalReply:
-    reply = _as_object(raw)
-    if reply.get("declined"):
-        raise NoAnswerError
-    answer = reply.get("answer")
-    if answer is not None and not is_object(answer):
-        raise NoAnswerError
-    return TerminalReply(notices=tuple(strings_in(reply.get("notices"))), answer=answer)
+        raw = exchange.post(PATH, body, prove(key, "terminal", instance.encode(), body))
+        reply = _as_object(raw)
+        if reply.get("declined"):
+            raise NoAnswerError
+        answer = reply.get("answer")
+        if answer is not None and not is_object(answer):
+            raise NoAnswerError
+        return TerminalReply(notices=tuple(strings_in(reply.get("notices"))), answer=answer)
 
 
 def _as_object(raw: bytes) -> Mapping[str, Any]:

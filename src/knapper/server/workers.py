@@ -469,10 +469,11 @@ class _WatcherSupervisor:
                 return
             if loop.time() - began > _STABLE_AFTER_S:
                 pause = pause_s
+            error = work_future.exception()
             LOG.warning(
                 "the watcher of the vault '%s' died (%s); again in %.0f s",
                 self.name,
-                _failure_cause(work_future),
+                error.code if isinstance(error, KnapError) else type(error).__name__,
                 pause,
             )
             await asyncio.sleep(pause)
@@ -480,11 +481,6 @@ class _WatcherSupervisor:
 
     def _work(self) -> None:
         self.follow(self.opened(), self.stop)
-
-
-def _failure_cause(work: Future[None]) -> str:
-    error = work.exception()
-    return error.code if isinstance(error, KnapError) else type(error).__name__
 
 
 def _log_damage(outcome: "RefreshOutcome") -> None:

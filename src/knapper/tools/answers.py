@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
-from knapper.tools.context import Context
+from knapper.tools.context import Context, Rights
 from knapper.tools.shapes import MAX_RESULTS, Answer
 from knapper.vault.paths import NotePath
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from knapper.changes.drafts import LinkRewrite, Request
     from knapper.changes.proposals.taint import Reader, Taints
-    from knapper.changes.writer import FileReport, Submission, Writer
+    from knapper.changes.writer import FileReport, Submission
     from knapper.index.catalog import CatalogEntry
     from knapper.tools.shapes.read import Page
     from knapper.tools.shapes.write import ReviewFields, ReviewPlaces, RewrittenLink, WriteResult, WrittenFile
@@ -97,7 +97,7 @@ def is_foreign_entry(context: Context, entry: CatalogEntry) -> bool:
 
 def mark_shown_paths(context: Context, paths: Iterable[str]) -> None:
     """Taint the client if others wrote one of the notes whose text an answer or an error shows."""
-    if context.writer.grants.is_person:
+    if context.rights.grants.is_person:
         return
     for path in dict.fromkeys(paths):
         # Nothing can have been shown of a note that can't be read.
@@ -115,10 +115,9 @@ def mark_tainted(context: Context, source: str) -> None:
     if context.mark_foreign is not None:
         context.mark_foreign(source)
         return
-    writer = context.writer
-    if not writer.grants.is_person:
-        run = context.submit_options.run if context.submit_options else ""
-        _ = writer.taints.mark(writer.grants.client, run, source)
+    rights = context.rights
+    if not rights.grants.is_person:
+        _ = rights.taints.mark(rights.grants.client, _run_of(context), source)
 
 
 def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, JSONValue]) -> bool:
@@ -132,7 +131,7 @@ def _mark_if_pending(context: Context, note: Note) -> None:
     """Taint the client if an edit that waits in a note was proposed by one that had read foreign text."""
     from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
 
-    if not pending.may_have_pending(note.raw, note.outline) or context.writer.grants.is_person:
+    if not pending.may_have_pending(note.raw, note.outline) or context.rights.grants.is_person:
         return
     block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
     proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
@@ -364,7 +363,7 @@ def within_session(context: Context, session_id: str) -> Context:
 
 def within_caller(context: Context, caller: Context) -> Context:
     """Return the vault for a run that an agent or a script begins in a run of its own, and whose answer it hears."""
-    client, run = caller.writer.grants.client, _run_of(caller)
+    client, run = caller.rights.grants.client, _run_of(caller)
     return _with_taints(context, lambda taints, _: taints.shared_with(_reader(client, run)))
 
 
@@ -374,8 +373,8 @@ def begin_run(context: Context) -> None:
     Raises:
         StorageError: That can't be stored.
     """
-    writer = context.writer
-    writer.taints.begin(writer.grants.client, _run_of(context))
+    rights = context.rights
+    rights.taints.begin(rights.grants.client, _run_of(context))
 
 
 def end_run(context: Context) -> None:
@@ -384,8 +383,8 @@ def end_run(context: Context) -> None:
     Raises:
         StorageError: That can't be stored.
     """
-    writer = context.writer
-    writer.taints.end(writer.grants.client, _run_of(context))
+    rights = context.rights
+    rights.taints.end(rights.grants.client, _run_of(context))
 
 
 def taint_copier(context: Context, session_id: str) -> Callable[[str], None]:
@@ -395,8 +394,8 @@ def taint_copier(context: Context, session_id: str) -> Callable[[str], None]:
         context: The vault, as the session's agent sees it.
         session_id: The session to copy.
     """
-    writer = context.writer
-    return lambda copy_id: writer.taints.copy(session_id, _reader(writer.grants.client, copy_id))
+    rights = context.rights
+    return lambda copy_id: rights.taints.copy(session_id, _reader(rights.grants.client, copy_id))
 
 
 def mark_if_derived(context: Context, runs: Iterable[str]) -> None:
@@ -406,27 +405,25 @@ def mark_if_derived(context: Context, runs: Iterable[str]) -> None:
         context: The vault, as the client sees it.
         runs: The ids of the runs and sessions.
     """
-    writer = context.writer
-    if writer.grants.is_person:
+    rights = context.rights
+    if rights.grants.is_person:
         return
     for run in runs:
-        if writer.taints.keeps(run):
+        if rights.taints.keeps(run):
             mark_tainted(context, f"what came of {run}")
             return
 
 
 def _with_taints(context: Context, link: Callable[[Taints, str], Taints]) -> Context:
-    open_writer, open_vault = context.open_writer, context.scripting.open_vault
-
-    def linked_writer() -> Writer:
-        writer = open_writer()
-        return replace(writer, taints=link(writer.taints, writer.grants.client))
+    def linked() -> Rights:
+        rights = context.rights
+        return replace(rights, taints=link(rights.taints, rights.grants.client))
 
     def open_other(name: str) -> Context:
-        return _with_taints(open_vault(name), link)
+        return _with_taints(context.scripting.open_vault(name), link)
 
     scripting = replace(context.scripting, open_vault=open_other)
-    return replace(context, open_writer=linked_writer, scripting=scripting)
+    return replace(context, open_rights=linked, scripting=scripting)
 
 
 def _run_of(context: Context) -> str:

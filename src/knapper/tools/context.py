@@ -26,13 +26,14 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View, strip_brackets
 
 if TYPE_CHECKING:
+    from knapper.changes.proposals.taint import Taints
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.index.engine import Engine
     from knapper.index.status import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
-    from knapper.vault.access import Policy
+    from knapper.vault.access import Grants, Policy
 
 
 ToolSelection = Literal["essential", "standard", "full", "read-only"]
@@ -329,6 +330,15 @@ class ScriptAccess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """By which rights a client acts, and the record of the foreign text that it has read."""
+
+    grants: "Grants"
+    """As the owner configured them."""
+    taints: "Taints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """A vault as one client sees it; the first parameter of every tool."""
 
@@ -341,6 +351,8 @@ class Context:
     """Opens what writing needs, once."""
     close: "Callable[[], None]"
     """Closes what the context holds open."""
+    open_rights: "Callable[[], Rights] | None" = None
+    """Returns the client's rights, without what writing needs; None for those of the writer."""
     submit_options: "SubmitOptions | None" = None
     """How changes are submitted: reason, run, dry run; None for the defaults."""
     open_web: "Callable[[], Web]" = _not_configured
@@ -372,9 +384,20 @@ class Context:
     """What the client should know of the vault as it was opened, such as a change that was cut short."""
 
     @property
+    def rights(self) -> Rights:
+        """Return the client's rights; neither the journal nor the proposals are opened for it."""
+        if self.open_rights is not None:
+            return self.open_rights()
+        writer = self.open_writer()
+        return Rights(grants=writer.grants, taints=writer.taints)
+
+    @property
     def writer(self) -> "Writer":
         """Return the client's writer; the journal is opened on first use."""
-        return self.open_writer()
+        writer, rights = self.open_writer(), self.rights
+        if writer.grants is rights.grants and writer.taints is rights.taints:
+            return writer
+        return replace(writer, grants=rights.grants, taints=rights.taints)
 
     @property
     def reviewer(self) -> "Reviewer":

@@ -274,7 +274,7 @@ def _undone_fields(changes: Sequence[str], undoing_changes: Mapping[str, str]) -
 
 def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[str, str]) -> write.ProposalRow:
     # In the words of a tainted client, which a list shows to nobody whom reading them would taint.
-    shows_reason = not summary.tainted or context.writer.grants.is_person
+    shows_reason = not summary.tainted or context.rights.grants.is_person
     row: write.ProposalRow = {
         "id": summary.id,
         "status": summary.status,

@@ -22,9 +22,9 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
 from knapper.agents import citations, loop, prompting, toolset
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -397,7 +397,9 @@ class ChatTurn:
         try:
             async with self._chat.model:
                 await self._loop()
-                self._notice_unknown_cost()
+                # Say that a limit of the cost held nothing back, where what was used has no known price.
+                if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
+                    self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
                 await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
@@ -521,7 +523,9 @@ class ChatTurn:
         if chat.rewriter is None:
             return ""
         by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
-        question = Question(text=self._message.text, earlier=_last_message(self._message.history))
+        parts = (part for one in reversed(self._message.history) if isinstance(one, ModelRequest) for part in one.parts)
+        last = next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
+        question = Question(text=self._message.text, earlier=last)
         answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
         return loop.describe(answer, self._session.results.mark)
 
@@ -539,11 +543,6 @@ class ChatTurn:
     def _notice(self, text: str) -> None:
         self._tool_notices = (*self._tool_notices, text)
         self._emit(Notice(text=text))
-
-    def _notice_unknown_cost(self) -> None:
-        """Say that a limit of the cost held nothing back, where what was used has no known price."""
-        if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
-            self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
 
     def _reduce_tools(self) -> None:
         """Offer the essential tools alone, after the model's server refused a request for its length."""
@@ -577,9 +576,9 @@ class ChatTurn:
         checked = await asyncio.to_thread(citations.check_citations, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat
-            repair = chat.prompts.load("repair")
-            repairer = CitationRepairer(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
-            checked = await citations.repair_citations(checked, self._context, repairer)
+            repair = chat.prompts.load(REPAIR.prompt)
+            repairer = StageAgent(stage=REPAIR, model=chat.model, prompt=repair, settings=None, limits=self._limits)
+            checked = await citations.repair_citations(checked, self._context, repairer, self._usage)
         self._answer = citations.drop_failed_citations(checked)
 
     def _text(self) -> str:
@@ -595,12 +594,6 @@ class ChatTurn:
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
-
-
-def _last_message(history: Sequence[ModelMessage]) -> str:
-    """Return the person's last message of a conversation; empty where there is none."""
-    parts = (part for one in reversed(history) if isinstance(one, ModelRequest) for part in one.parts)
-    return next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
 
 
 def _ignore_event(_: Event) -> None:

@@ -115,14 +115,11 @@ _TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
 
 def truncation_notices(reply: ModelResponse) -> tuple[str, ...]:
     """Return notices for the person about a cut answer; empty where the answer is whole."""
-    notice = _TRUNCATION_NOTICES.get("error" if _is_broken_off(reply) else reply.finish_reason)
-    return (notice,) if notice else ()
-
-
-def _is_broken_off(reply: ModelResponse) -> bool:
-    """Return whether a reply of Anthropic, which always names a finish reason, ends without one."""
     finish_reason = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
-    return reply.provider_name == "anthropic" and not finish_reason
+    # Anthropic always names a finish reason: a reply without one has broken off.
+    is_broken_off = reply.provider_name == "anthropic" and not finish_reason
+    notice = _TRUNCATION_NOTICES.get("error" if is_broken_off else reply.finish_reason)
+    return (notice,) if notice else ()
 
 
 _CALL_ID_LENGTH = 9
@@ -211,7 +208,9 @@ def is_truncated(raw: object) -> bool:
     """
     for _ in range(4):
         if is_object(raw):
-            raw = _enveloped_text(raw)
+            # The arguments that a call holds as JSON text; None where there are none.
+            texts = (raw.get(name) for name in _ENVELOPE_NAMES)
+            raw = next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
         if not isinstance(raw, str | bytes | bytearray):
             return False
         text = _strip_control_tokens(raw if isinstance(raw, str) else raw.decode(errors="replace"))
@@ -220,12 +219,6 @@ def is_truncated(raw: object) -> bool:
         except (ValueError, RecursionError):
             return not isinstance(_python_literal(text), dict | list) and _ends_open(text)
     return False
-
-
-def _enveloped_text(call: Mapping[str, JSONValue]) -> str | None:
-    """Return the arguments that a call holds as JSON text; None where there are none."""
-    texts = (call.get(name) for name in _ENVELOPE_NAMES)
-    return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
 
 
 def _ends_open(text: str) -> bool:

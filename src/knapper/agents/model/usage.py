@@ -602,7 +602,14 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
             f"or set {wanted.provider.upper()}_API_KEY",
         )
     if wanted.provider == "anthropic":
-        return _open_anthropic(wanted, key, patience)
+        try:
+            # An optional dependency, which may not be installed.
+            from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
+            from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
+        except ImportError as error:
+            raise extras.missing("anthropic", "a model of Anthropic's") from error
+        service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
+        return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
     return _open_compatible(wanted, key or _NO_KEY, patience)
 
 
@@ -634,17 +641,6 @@ def _openai_provider(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
     if wanted.provider == "openrouter" and not wanted.base_url:
         return OpenRouterProvider(api_key=key)
     return OpenAIProvider(base_url=wanted.base_url or None, api_key=key)
-
-
-def _open_anthropic(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
-    try:
-        # An optional dependency, which may not be installed.
-        from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - see above
-        from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
-    except ImportError as error:
-        raise extras.missing("anthropic", "a model of Anthropic's") from error
-    service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
-    return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
 
 
 TRIAL_S: Final = 120.0

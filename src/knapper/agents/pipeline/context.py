@@ -129,7 +129,12 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
     if current is not None:
         _add_note(selection, NoteSelectionMetadata(path=current), "current")
         if not selection_request.explored:
-            _add_scope(context, selection, current, selection_request.scope)
+            scope = selection_request.scope
+            for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
+                _add_note(selection, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
+            if scope.include_same_folder:
+                for path in list_folder_notes(context, current, scope.excluded_folders):
+                    _add_note(selection, NoteSelectionMetadata(path=path), "folder")
             _add_near(context, selection, current, selection_request)
     for one in selection_request.chosen:
         _add_note(selection, one, "semantic")
@@ -236,19 +241,6 @@ def _in_chosen_order(
     notes: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
 ) -> list[ContextNote]:
     return [notes[one.path] for one in chosen if one.path in notes]
-
-
-def _add_scope(
-    context: Context,
-    selection: dict[NotePath, NoteSelectionMetadata],
-    current: NotePath,
-    scope: ContextScopeConfig,
-) -> None:
-    for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
-        _add_note(selection, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
-    if scope.include_same_folder:
-        for path in list_folder_notes(context, current, scope.excluded_folders):
-            _add_note(selection, NoteSelectionMetadata(path=path), "folder")
 
 
 def _add_near(

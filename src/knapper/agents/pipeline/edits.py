@@ -270,16 +270,16 @@ def narrow_context(context: Context, rules: EditRules, current: str, shown: froz
         shown: The notes that the model was shown.
     """
     allowed = editable_paths(context, rules.editable, current, shown)
-    writer = context.writer
-    owner_scope = writer.grants.editable
+    rights = context.rights
+    owner_scope = rights.grants.editable
     if owner_scope != "all":
         owner_paths = editable_paths(context, owner_scope, current, shown)
         allowed = None if allowed is None or owner_paths is None else allowed & owner_paths
     # The scope is also enforced in the writer, so an edit that slips through these checks is refused there.
-    grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
-    narrowed_writer = replace(writer, grants=grants)
+    grants = replace(rights.grants, editable=rules.editable, capabilities=rights.grants.capabilities & rules.can)
+    narrowed = replace(rights, grants=grants)
     narrowed_request = replace(context.submit_options or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
-    return replace(context, open_writer=lambda: narrowed_writer, submit_options=narrowed_request)
+    return replace(context, open_rights=lambda: narrowed, submit_options=narrowed_request)
 
 
 def check_edits(constraints: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
@@ -326,7 +326,12 @@ def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> Validate
     try:
         position = positions.parse_position(edit.position)
         kind = positions.position_kind(position)
-        _check_ability(constraints, kind, edit)
+        # Replacing lines takes the old ones away, so it needs the right to delete.
+        needed = "delete" if kind == "replace" else kind
+        if needed not in constraints.rules.can or needed not in constraints.context.rights.grants.capabilities:
+            allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
+            message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
+            raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
         if kind == "create":
             path = constraints.context.view.new_path(edit.file)
         else:
@@ -354,15 +359,6 @@ def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEd
             created.add(key)
         checked.append(one)
     return checked
-
-
-def _check_ability(constraints: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
-    # Replacing lines takes the old ones away, so it needs the right to delete.
-    needed = "delete" if kind == "replace" else kind
-    if needed not in constraints.rules.can or needed not in constraints.context.writer.grants.capabilities:
-        allowed = ", ".join(sorted(constraints.rules.can)) or "nothing"
-        message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
-        raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
 
 
 def _check_lines_shown(constraints: EditConstraints, path: NotePath, position: Position) -> None:

@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import json_repair
-from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import prompting
-from knapper.agents.loop import Rewriter, StageAgent
+from knapper.agents import loop, prompting
+from knapper.agents.loop import Rewriter, StageAgent, StageSpec, TextTask
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
-from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.records import (
     Phase,
     PipelineContext,
@@ -25,13 +24,14 @@ from knapper.agents.pipeline.records import (
 from knapper.agents.pipeline.scopes import EditRules
 from knapper.agents.pipeline.scout import SCOUT
 from knapper.agents.pipeline.store import AgentToggles
-from knapper.agents.pipeline.task import TaskAgentConfig
+from knapper.agents.pipeline.task import TASK
 from knapper.agents.pipeline.web import WEB
 from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
 from knapper.jsontypes import is_object
 from knapper.tools.registry import ToolSpec
 
+SettingsT = TypeVar("SettingsT")
 STEP_RANGE: Final = (1, 8)
 _PHASES_BY_NAME: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "task": "task"}
 
@@ -64,40 +64,36 @@ class PipelineStep:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orchestrator:
-    """The model that chooses the next step."""
+ORCHESTRATOR: Final = StageSpec(prompt="orchestrator")
+"""Chooses the next agent."""
 
-    model: Model
-    prompt: str
-    settings: OrchestratorSettings
-    limits: UsageLimits
 
-    async def next(
-        self, task: str, toggles: AgentToggles, done: Sequence[PipelineStep], findings: PipelineContext, usage: RunUsage
-    ) -> PipelineStep:
-        """Choose the next step; where the model's reply can't be used, the default step follows.
+async def choose_step(
+    agent: StageAgent[OrchestratorSettings],
+    request: TaskRequest,
+    done: Sequence[PipelineStep],
+    findings: PipelineContext,
+    usage: RunUsage,
+) -> PipelineStep:
+    """Choose the next step; where the model's reply can't be used, the default step follows.
 
-        Args:
-            task: The person's task.
-            toggles: The agents that are switched on.
-            done: The earlier steps.
-            findings: Their findings.
-            usage: Where the cost is added.
-        """
-        usual = default_step(toggles, done)
-        spent = findings.token_accounting.total_tokens
-        is_spent = 0 < self.settings.tokens <= spent
-        if len(done) >= self.settings.steps or is_spent:
-            return PipelineStep(phase="task", reason="the budget for gathering is used up")
-        agent = Agent(SurrogateSafeModel(self.model), instructions=self.prompt, retries=0)
-        try:
-            result = await agent.run(
-                _write_prompt(task, toggles, done, findings), usage=usage, usage_limits=self.limits
-            )
-        except model_usage.MODEL_ERRORS:
-            return usual
-        return _read_step(result.output, toggles, done) or usual
+    Args:
+        agent: Who chooses.
+        request: The person's task, and the agents that are switched on.
+        done: The earlier steps.
+        findings: Their findings.
+        usage: Where the cost is added.
+    """
+    settings, toggles = agent.settings, request.toggles
+    is_spent = 0 < settings.tokens <= findings.token_accounting.total_tokens
+    if len(done) >= settings.steps or is_spent:
+        return PipelineStep(phase="task", reason="the budget for gathering is used up")
+    prompt = _write_prompt(request.task, toggles, done, findings)
+    try:
+        written = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
+    except model_usage.MODEL_ERRORS:
+        return default_step(toggles, done)
+    return _read_step(written.reply, toggles, done) or default_step(toggles, done)
 
 
 def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> PipelineStep:
@@ -189,14 +185,9 @@ class Agents:
             self, scout=limits.for_scout(self.scout), web=limits.for_web(self.web), orchestrator=orchestrator
         )
 
-    def make_orchestrator(self) -> Orchestrator:
-        """Return the orchestrator."""
-        return Orchestrator(
-            model=self.model,
-            prompt=self.prompts.load("orchestrator"),
-            settings=self.orchestrator,
-            limits=self._allowed(),
-        )
+    def make_orchestrator(self) -> StageAgent[OrchestratorSettings]:
+        """Return who chooses the next agent."""
+        return self._make_stage(ORCHESTRATOR, self.orchestrator)
 
     def make_scout(self) -> StageAgent[ScoutSettings]:
         """Return who explores."""
@@ -214,22 +205,19 @@ class Agents:
 
     def make_researcher(self) -> StageAgent[ResearchSettings]:
         """Return who searches the web."""
-        prompt = self.prompts.load(WEB.prompt)
-        return StageAgent(stage=WEB, model=self.model, prompt=prompt, settings=self.web, limits=self._allowed())
+        return self._make_stage(WEB, self.web)
 
-    def configure_task(self, rules: EditRules) -> TaskAgentConfig:
-        """Return the configuration of the task agent.
+    def make_editor(self, rules: EditRules) -> StageAgent[EditRules]:
+        """Return who carries out the task.
 
         Args:
             rules: What it may edit.
         """
-        return TaskAgentConfig(
-            model=self.model,
-            prompt=self.prompts.load("task"),
-            rules=rules,
-            limits=self._allowed(),
-            repair=self.prompts.load("repair"),
-        )
+        return self._make_stage(TASK, rules)
+
+    def _make_stage(self, stage: StageSpec, settings: SettingsT) -> StageAgent[SettingsT]:
+        prompt = self.prompts.load(stage.prompt)
+        return StageAgent(stage=stage, model=self.model, prompt=prompt, settings=settings, limits=self._allowed())
 
     def _allowed(self) -> UsageLimits:
         return self.limits or UsageLimits(request_limit=model_usage.MAX_REQUESTS)

@@ -39,7 +39,7 @@ from knapper.agents.pipeline.records import (
     WebResult,
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
-from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
+from knapper.agents.pipeline.task import TaskAgentInput, TaskAgentResult, TaskRun
 from knapper.agents.pipeline.web import WebResearch
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, StorageError
@@ -408,9 +408,10 @@ class PipelineRun:
         request, steps = self.request, self.paused.steps
         if not request.orchestrate:
             return orchestrator.default_step(request.toggles, steps)
-        decider = self._agents_left().make_orchestrator()
         used = self._phase_usage.track("orchestrator")
-        step = await decider.next(request.task, request.toggles, steps, self.pipeline, used)
+        step = await orchestrator.choose_step(
+            self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+        )
         self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 
@@ -470,14 +471,15 @@ class PipelineRun:
             chat_history=self._resume_point.history,
             pipeline=self.pipeline,
             mark=self._mark,
+            repair=self._agents.prompts.load("repair"),
         )
         self._report("task", "working on the task", state="started")
-        agent = TaskAgent(self._agents_left().configure_task(request.rules), self._context, task_input)
-        _ = self._phase_usage.track("task", agent.usage)
+        task_run = TaskRun(self._agents_left().make_editor(request.rules), self._context, task_input)
+        _ = self._phase_usage.track("task", task_run.usage)
         try:
-            self.done = await agent.run(lambda text: self._report("task", text))
+            self.done = await task_run.run(lambda text: self._report("task", text))
         finally:
-            self._tell_conversation("task", agent.messages)
+            self._tell_conversation("task", task_run.messages)
         for path in self.done.opened:
             self._emit(Navigate(path=path))
         for notice in self.done.notices:

@@ -47,7 +47,12 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
         return []
     history: list[ChatMessage] = []
     for turn in turns[-(length + 1) // 2 - 1 :]:
-        history += [_question_message(turn), _answer_message(turn, fate)]
+        history += [
+            ChatMessage(
+                id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
+            ),
+            _answer_message(turn, fate),
+        ]
     return history[-length:]
 
 
@@ -61,12 +66,6 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
             return ""
 
     return fate
-
-
-def _question_message(turn: Exchange) -> ChatMessage:
-    return ChatMessage(
-        id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
-    )
 
 
 def _answer_message(turn: Exchange, fate: DescribeFate) -> ChatMessage:
@@ -181,7 +180,7 @@ class PipelineService:
         """
         if not answer.strip():
             raise BadInput("the answer is empty", hint="say something")
-        grants = by or context.writer.grants
+        grants = by or context.rights.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
             request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
             context = answers.within_session(context, request.session_id)
@@ -202,12 +201,8 @@ class PipelineService:
 
     def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
         """Return the request without its session, if that was deleted meanwhile."""
-        if request.session_id:
-            try:
-                _ = self.store.get(request.session_id)
-            except NotFound:
-                return replace(request, session_id="")
-        return request
+        is_there = not request.session_id or self.store.has(request.session_id)
+        return request if is_there else replace(request, session_id="")
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
         if not request.session_id:
@@ -283,7 +278,7 @@ class PipelineService:
         self.runs.pause(
             PausedRun(
                 id=request.run_id,
-                client=self.owner or ended.context.writer.grants.client,
+                client=self.owner or ended.context.rights.grants.client,
                 at=self.now(),
                 question=ended.outcome.question or {},
                 request=request.as_dict(),

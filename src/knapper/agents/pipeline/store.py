@@ -267,7 +267,9 @@ class PausedRuns:
             yield self._require(run_id, client)
         finally:
             # Unlinked while the lock is held, so that no other process can have opened the old file as its lock.
-            self._remove_lock(run_id)
+            # Windows doesn't unlink an open file; there the file stays until the lock is released.
+            with suppress(PermissionError):
+                self._place(run_id).unlink(missing_ok=True)
             lock.release()
 
     def end(self, run_id: str) -> None:
@@ -296,11 +298,6 @@ class PausedRuns:
         if run is None or (client and run.client != client):
             raise missing_paused_run(run_id)
         return run
-
-    def _remove_lock(self, run_id: str) -> None:
-        # Windows doesn't unlink an open file; there the file stays until the lock is released.
-        with suppress(PermissionError):
-            self._place(run_id).unlink(missing_ok=True)
 
     def _is_running(self, run_id: str) -> bool:
         return self._place(run_id).exists() and store.is_lock_taken(self._lock(run_id))

@@ -7,19 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import pydantic_ai
-from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, prompting
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
-from knapper.agents.model import replies, usage
-from knapper.agents.model.replies import SurrogateSafeModel
-from knapper.agents.model.usage import ModelFailure
+from knapper.agents.citations import REPAIR, CheckedAnswer
+from knapper.agents.loop import Reading, StageAgent, StageSpec, TextTask
 from knapper.agents.pipeline import edits
 from knapper.agents.pipeline.context import UnifiedContext
 from knapper.agents.pipeline.edits import (
@@ -33,7 +29,7 @@ from knapper.agents.pipeline.edits import (
 from knapper.agents.pipeline.records import PipelineContext, ScoutResult, WebResult
 from knapper.agents.pipeline.scopes import Ability, EditableScope, EditRules
 from knapper.changes.writer import Submission
-from knapper.errors import BadInput, KnapError
+from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault.paths import NotePath
@@ -89,26 +85,16 @@ def list_positions(can: frozenset[Ability]) -> str:
     return "\n".join(lines) or "- none: `edits` must be empty"
 
 
-def read_edit_rules() -> str:
-    """Return the rules for every edit."""
-    return _EDIT_RULES
-
-
-def list_forbidden(can: frozenset[Ability]) -> str:
-    """Return warnings for what is switched off; empty where everything is allowed."""
-    return "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in can)
-
-
 def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
     """Return all rules about edits as a part of the system prompt."""
-    forbidden = list_forbidden(permitted.can)
+    forbidden = "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in permitted.can)
     parts = [
         "## Which notes you may edit",
         write_scope(permitted.editable, paths, current),
         "## Positions",
         list_positions(permitted.can),
         "## Rules for edits",
-        read_edit_rules(),
+        _EDIT_RULES,
     ]
     if forbidden:
         parts += ["## Forbidden", forbidden]
@@ -210,17 +196,9 @@ _BLOCK_REDRAWN: Final = "a pending edit was changed, and its block in the note w
 _MAX_REASON: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAgentConfig:
-    """The model and the settings for carrying out tasks."""
-
-    model: Model
-    prompt: str
-    """The beginning of the system prompt."""
-    rules: EditRules
-    limits: UsageLimits
-    repair: str = ""
-    """The prompt for repairing citations; empty to skip that."""
+TASK: Final = StageSpec(
+    prompt="task", corrections=1, correcting="some edits can't be made: the model may correct itself once"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +213,8 @@ class TaskAgentInput:
     pipeline: PipelineContext = field(default_factory=PipelineContext)
     mark: str = ""
     """The mark of the turn's blocks."""
+    repair: str = ""
+    """The prompt for repairing citations; empty to skip that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,18 +249,18 @@ class TaskAgentResult:
         return EditResults(success=len(self.edits) - len(failures), failures=failures)
 
 
-class TaskAgent:
+class TaskRun:
     """The execution of one task; made anew for each."""
 
-    def __init__(self, config: TaskAgentConfig, context: Context, task_input: TaskAgentInput) -> None:
+    def __init__(self, agent: StageAgent[EditRules], context: Context, task_input: TaskAgentInput) -> None:
         """Prepare the task.
 
         Args:
-            config: The model and its settings.
+            agent: The model, and what it may edit.
             context: The vault, as the agent sees it.
             task_input: The task, with everything that was gathered for it.
         """
-        self._config = config
+        self._agent = agent
         self._input = task_input
         self._context = context
         self._mark = task_input.mark or prompting.new_mark()
@@ -294,70 +274,40 @@ class TaskAgent:
         Args:
             report: Receives the progress in words.
         """
-        # The library prints a greeting to stderr, which belongs to the person's terminal.
-        pydantic_ai.BANNER_ENABLED = False
-        task_input = self._input
         constraints = await asyncio.to_thread(self._make_constraints)
-        agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(constraints), retries=0)
-        history = write_history(task_input.chat_history)
         report("the task agent is working")
-        reply_text, history = await self._ask(agent, self._prompt(), history)
-        truncation = self._truncation()
-        reply, checked = await asyncio.to_thread(self._read, constraints, reply_text)
-        complaint = _describe_problems(reply, checked)
-        given_up: list[ValidatedEdit] = []
-        if complaint:
-            report("some edits can't be made: the model may correct itself once")
-            try:
-                second_text, _ = await self._ask(agent, complaint, history)
-            except usage.MODEL_ERRORS:
-                if isinstance(reply, KnapError):
-                    raise
-                report("the model couldn't be asked again: its first reply is used")
-            else:
-                second_reply, rechecked = await asyncio.to_thread(self._read, constraints, second_text)
-                if not isinstance(second_reply, KnapError):
-                    given_up = list_given_up(checked, rechecked)
-                    reply, checked, truncation = second_reply, rechecked, self._truncation()
-        # The error's hint is written for the model, which has used its second try; the person needs another one.
-        if isinstance(reply, KnapError):
-            hint = "try again, ask for less, or take another model"
-            raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
-        result = await self._finish(constraints, reply, checked)
-        return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *truncation))
-
-    async def _ask(
-        self, agent: Agent[None, str], prompt: str, history: Sequence[ModelMessage]
-    ) -> tuple[str, list[ModelMessage]]:
-        result = await agent.run(
-            prompt,
-            message_history=list(history),
-            usage=self.usage,
-            usage_limits=self._config.limits,
-            model_settings=_json_settings(self._config.model),
+        written = await self._agent.ask(
+            TextTask(
+                system=self._system(constraints),
+                prompt=self._prompt(),
+                output=str,
+                read=lambda text: _read_reply(constraints, text),
+                history=write_history(self._input.chat_history),
+                settings=_json_settings(self._agent.model),
+                report=report,
+            ),
+            self.usage,
+            self.messages,
         )
-        self.messages = result.all_messages()
-        return result.output, self.messages
-
-    def _truncation(self) -> tuple[str, ...]:
-        last = self.messages[-1] if self.messages else None
-        return replies.truncation_notices(last) if isinstance(last, ModelResponse) else ()
+        reply, checked = written.reply
+        result = await self._finish(constraints, reply, checked)
+        given_up = list_given_up(written.corrected[1], checked) if written.corrected else []
+        return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *written.notices))
 
     def _make_constraints(self) -> EditConstraints:
-        task_input = self._input
-        narrowed = edits.narrow_context(self._context, self._config.rules, task_input.current, task_input.context.paths)
-        shown_hashes = {one.note.path: one.note.hash for one in task_input.context.notes}
-        whole = {task_input.context.cut: task_input.context.whole_lines} if task_input.context.cut else {}
-        return EditConstraints(context=narrowed, rules=self._config.rules, shown_hashes=shown_hashes, whole_lines=whole)
+        shown, rules = self._input.context, self._agent.settings
+        narrowed = edits.narrow_context(self._context, rules, self._input.current, shown.paths)
+        shown_hashes = {one.note.path: one.note.hash for one in shown.notes}
+        whole = {shown.cut: shown.whole_lines} if shown.cut else {}
+        return EditConstraints(context=narrowed, rules=rules, shown_hashes=shown_hashes, whole_lines=whole)
 
     def _system(self, constraints: EditConstraints) -> str:
-        rules = self._config.rules
+        rules = self._agent.settings
         request_scope = constraints.context.submit_options
         allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
         escaped_paths = [prompting.escape(str(path)) for path in allowed[:_MAX_LISTED]]
         current = prompting.escape(self._input.current) if self._input.current else ""
         parts = [
-            self._config.prompt.strip(),
             write_edit_rules(rules, escaped_paths, current),
             write_prior_section(self._input.pipeline),
         ]
@@ -375,13 +325,6 @@ class TaskAgent:
         ]
         return "\n\n".join(parts)
 
-    def _read(self, constraints: EditConstraints, reply_text: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
-        try:
-            reply = edits.parse_reply(reply_text)
-        except BadInput as error:
-            return error, []
-        return reply, edits.check_edits(constraints, edits.split_block_edits(constraints, reply.edits)[0])
-
     async def _finish(
         self, constraints: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]
     ) -> TaskAgentResult:
@@ -392,12 +335,9 @@ class TaskAgent:
             _propose_checked, constraints, checked, text or self._input.task
         )
         answer = await asyncio.to_thread(citations.check_citations, self._context, text)
-        if answer.failures and self._config.repair:
-            config = self._config
-            repairer = CitationRepairer(
-                model=config.model, prompt=config.repair, usage=self.usage, limits=config.limits
-            )
-            answer = await citations.repair_citations(answer, self._context, repairer)
+        if answer.failures and self._input.repair:
+            repairer = replace(self._agent, stage=REPAIR, prompt=self._input.repair)
+            answer = await citations.repair_citations(answer, self._context, repairer, self.usage)
         answer = citations.drop_failed_citations(answer)
         return TaskAgentResult(
             success=True,
@@ -432,10 +372,19 @@ def _propose_checked(
     return submission, checked, submission.notices if submission else ()
 
 
-def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[ValidatedEdit]) -> str:
-    """Return a reply's problems for the model; empty where there are none."""
-    if isinstance(reply, KnapError):
-        return f"Your reply can't be used: {reply.message}. {reply.hint}".strip()
+def _read_reply(constraints: EditConstraints, text: str) -> Reading[tuple[TaskReply, list[ValidatedEdit]]]:
+    """Read a reply and check its edits; those that can't be made are what the model may correct.
+
+    Raises:
+        BadInput: It isn't a reply.
+    """
+    reply = edits.parse_reply(text)
+    checked = edits.check_edits(constraints, edits.split_block_edits(constraints, reply.edits)[0])
+    return Reading(reply=(reply, checked), complaint=_describe_problems(checked))
+
+
+def _describe_problems(checked: Sequence[ValidatedEdit]) -> str:
+    """Return the edits that can't be made for the model; empty where there are none."""
     failed = [one for one in checked if one.error is not None]
     if not failed:
         return ""

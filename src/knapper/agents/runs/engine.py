@@ -9,15 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar
 
-import pydantic_ai
-from pydantic import BaseModel
-from pydantic_ai import Agent, AgentRunResult, ModelRetry, PromptedOutput
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import citations, prompting
-from knapper.agents.model import replies, usage
+from knapper.agents.loop import StageAgent, StageReply, StageSpec, TextTask
+from knapper.agents.model import usage
 from knapper.agents.model.usage import Meter
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs.model import (
@@ -32,12 +30,12 @@ from knapper.agents.runs.model import (
 )
 from knapper.agents.runs.store import RunStore
 from knapper.codemode.tasks import ModelSpend, RegenerationBudget, Thresholds
-from knapper.errors import BadInput, NotFound, RefusedError, SetupError, StorageError
+from knapper.errors import NotFound, RefusedError, SetupError, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 
-Stage = Literal["work", "answer"]
-"""Work on the nodes; the run's own answer, which may also use the reserved share."""
+Share = Literal["work", "answer"]
+"""The share of the budget for work on the nodes, and all of it, for the run's own answer."""
 CHARS_PER_TOKEN: Final = 3.5
 """A low estimate for the text that models read."""
 
@@ -70,51 +68,51 @@ class Budget:
         self._clock = clock
         self._begun = clock()
 
-    def seconds_left(self, stage: Stage) -> float:
-        """Return the seconds that a stage has left, 0 at least."""
-        allowed = self.limits.seconds * self._share(stage)
+    def seconds_left(self, share: Share) -> float:
+        """Return the seconds that are left of a share, 0 at least."""
+        allowed = self.limits.seconds * self._part(share)
         return max(0.0, self._begun + allowed - self._clock())
 
-    def tokens_left(self, stage: Stage) -> int | None:
-        """Return the unreserved tokens that a stage has left; None for no limit."""
+    def tokens_left(self, share: Share) -> int | None:
+        """Return the unreserved tokens that are left of a share; None for no limit."""
         if not self.limits.tokens:
             return None
-        allowed = int(self.limits.tokens * self._share(stage))
+        allowed = int(self.limits.tokens * self._part(share))
         return max(0, allowed - self.spent.tokens - self._reserved)
 
     @contextmanager
-    def reserve(self, tokens: int, stage: Stage) -> Generator[None]:
+    def reserve(self, tokens: int, share: Share) -> Generator[None]:
         """Reserve tokens while a request is made, so that parallel nodes don't use the same ones.
 
         Args:
             tokens: The most that the request may use.
-            stage: The stage whose budget is used.
+            share: The share of the budget that is used.
 
         Raises:
             OutOfBudget: The tokens, the cost or the time are used up.
         """
-        self.check(tokens, stage)
+        self.check(tokens, share)
         self._reserved += tokens
         try:
             yield
         finally:
             self._reserved -= tokens
 
-    def check(self, tokens: int, stage: Stage) -> None:
+    def check(self, tokens: int, share: Share) -> None:
         """Check that a request is within the budget.
 
         Raises:
             OutOfBudget: It isn't.
         """
-        if self.seconds_left(stage) <= 0:
+        if self.seconds_left(share) <= 0:
             raise OutOfBudget(f"the time of {self.limits.seconds:g} s is used up", hint="give the run more time")
-        tokens_left = self.tokens_left(stage)
+        tokens_left = self.tokens_left(share)
         if tokens_left is not None and tokens > tokens_left:
             raise OutOfBudget(
                 f"the limit of {self.limits.tokens:,} tokens is reached: {self.spent.tokens:,} are used",
                 hint="give the run more tokens",
             )
-        if self.limits.cents and self._cost(tokens) > self.limits.cents * self._share(stage):
+        if self.limits.cents and self._cost(tokens) > self.limits.cents * self._part(share):
             raise OutOfBudget(
                 f"the limit of {self.limits.cents} cents is reached",
                 hint="let the run cost more, or take another model",
@@ -130,8 +128,8 @@ class Budget:
         cents_per_token = spent_cents / self.spent.tokens if self.spent.tokens else 0.0
         return spent_cents + cents_per_token * (tokens + self._reserved)
 
-    def _share(self, stage: Stage) -> float:
-        return 1.0 if stage == "answer" else 1.0 - self.limits.kept
+    def _part(self, share: Share) -> float:
+        return 1.0 if share == "answer" else 1.0 - self.limits.kept
 
 
 def bound_limits(limits: RunLimits, meter: Meter | None, run: str) -> RunLimits:
@@ -160,21 +158,8 @@ def estimate_tokens(*texts: str) -> int:
     return int(sum(len(text.encode()) for text in texts) / CHARS_PER_TOKEN) + 1
 
 
-ShapeT = TypeVar("ShapeT", bound=BaseModel)
 OutputT = TypeVar("OutputT")
-_SCHEMA_TOKENS: Final = 500
-"""Tokens that the description of a JSON shape adds to a request."""
-_MAX_TRIES: Final = 2
-"""Requests for a reply in JSON, with the repeated one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeneratedText:
-    """A text that a model wrote."""
-
-    text: str
-    notes: tuple[str, ...] = ()
-    """Notes about a cut text."""
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(slots=True)
@@ -192,86 +177,51 @@ class BudgetedModel:
     name: str
     run: str
     budget: Budget
+    prompts: Prompts
     meter: Meter | None = None
 
-    async def ask_text(
-        self, instructions: str, prompt: str, account: NodeCost, stage: Stage, *, max_tokens: int
-    ) -> GeneratedText:
-        """Ask the model for a text.
+    async def ask(
+        self,
+        stage: StageSpec,
+        task: TextTask[OutputT, ReplyT],
+        account: NodeCost,
+        share: Share = "work",
+        *,
+        max_tokens: int = 0,
+    ) -> StageReply[ReplyT]:
+        """Have the model work on a stage within the run's budget.
 
         Args:
-            instructions: The instructions for requests of this kind.
-            prompt: The prompt of this request.
+            stage: The stage.
+            task: What it is to work on.
             account: Where the cost is added, also where the request fails.
-            stage: The stage whose budget is used.
-            max_tokens: Maximum length of the reply.
+            share: The share of the budget that is used.
+            max_tokens: Maximum length of the text; 0 for the stage's.
 
         Raises:
             OutOfBudget: The budget is used up.
             KnapError: The model can't answer.
         """
-        agent = Agent(self.model, instructions=instructions, retries=0)
-        result = await self._ask(agent, (instructions, prompt), account, stage, max_tokens=max_tokens)
-        return GeneratedText(text=result.output, notes=replies.truncation_notices(result.response))
-
-    async def ask_json(
-        self,
-        kind: type[ShapeT],
-        ask: tuple[str, str],
-        account: NodeCost,
-        *,
-        check: Callable[[ShapeT], object],
-        max_tokens: int,
-    ) -> ShapeT:
-        """Ask the model for JSON; a reply of another shape, or that *check* refuses, is sent back once with the reason.
-
-        Args:
-            kind: The model class of the reply.
-            ask: The instructions and the prompt.
-            account: Where the cost is added.
-            check: Raises `BadInput` for a reply that can't be used.
-            max_tokens: Maximum length of the reply.
-
-        Raises:
-            OutOfBudget: The budget is used up.
-            KnapError: The model can't answer in that shape.
-        """
-        instructions, _ = ask
-        agent = Agent(self.model, output_type=PromptedOutput(kind), instructions=instructions, retries=_MAX_TRIES - 1)
-
-        def checked(reply: ShapeT) -> ShapeT:
+        used, agent = RunUsage(), self.open_stage(stage)
+        max_tokens = max_tokens or stage.reply_tokens
+        task = replace(task, settings=ModelSettings(max_tokens=max_tokens))
+        with self.budget.reserve(estimate_tokens(agent.prompt, task.system, task.prompt) + max_tokens, share):
             try:
-                _ = check(reply)
-            except BadInput as error:
-                raise ModelRetry(f"{error.message}. {error.hint}") from error
-            return reply
-
-        _ = agent.output_validator(checked)
-        return (await self._ask(agent, ask, account, "work", max_tokens=max_tokens + _SCHEMA_TOKENS)).output
-
-    async def _ask(
-        self, agent: Agent[object, OutputT], ask: tuple[str, str], account: NodeCost, stage: Stage, *, max_tokens: int
-    ) -> AgentRunResult[OutputT]:
-        # The library prints a greeting to stderr, which belongs to the person's terminal.
-        pydantic_ai.BANNER_ENABLED = False
-        used = RunUsage()
-        limits = self.usage_limits()
-        settings = ModelSettings(max_tokens=max_tokens)
-        with self.budget.reserve(estimate_tokens(*ask) + max_tokens, stage):
-            try:
-                return await agent.run(ask[1], usage=used, usage_limits=limits, model_settings=settings)
+                return await agent.ask(task, used)
             except usage.MODEL_ERRORS as error:
                 raise usage.convert_model_error(error, self.name) from error
             finally:
                 self.count(used, account)
 
-    def usage_limits(self) -> UsageLimits:
-        """Return the limits that the owner sets for a request.
+    def open_stage(self, stage: StageSpec) -> StageAgent[None]:
+        """Return who works on a stage, within the owner's limits for a request.
 
         Raises:
             RefusedError: One of them is reached already (code ``budget_spent``).
         """
-        return self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        limits = self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        prompt = self.prompts.load(stage.prompt).strip()
+        return StageAgent(stage=stage, model=self.model, prompt=prompt, settings=None, limits=limits)
 
     def count(self, used: RunUsage, account: NodeCost) -> None:
         """Add the usage of requests to the node, to the run and to the owner's account."""
@@ -383,37 +333,12 @@ def _read_text(path: Path) -> str:
         raise StorageError(f"the strategy '{path}' can't be read", hint="it has to be a text in UTF-8") from error
 
 
-RunPromptName = Literal["judge", "plan", "answer", "join"]
 MAX_CONTEXT_CHARS: Final = 24_000
 """Characters of the retrieved context in the prompt for a node's answer."""
 _MAX_EARLIER_CHARS: Final = 12_000
 """Characters of the answers of earlier nodes in the prompt."""
 _MIN_PART_CHARS: Final = 300
 """Characters of each part's answer that are shown, even where that exceeds the limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPrompts:
-    """The instructions for the requests of a run."""
-
-    folder: Path | None = None
-    """The folder with the person's own, such as ``run-answer.md``."""
-
-    def load(self, name: RunPromptName) -> str:
-        """Return instructions; the person's own file goes before the built-in one.
-
-        Raises:
-            StorageError: The file can't be read.
-        """
-        own_file = self.folder / f"run-{name}.md" if self.folder else None
-        if own_file and own_file.is_file():
-            try:
-                return own_file.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                hint = "it has to be a text in UTF-8"
-                raise StorageError(f"the prompt '{own_file}' can't be read", hint=hint) from error
-        built_in = resources.files("knapper.agents.runs").joinpath("prompts", f"{name}.md")
-        return built_in.read_text(encoding="utf-8").strip()
 
 
 def write_judge_prompt(node: RunNode, known: Sequence[Strategy]) -> str:
@@ -447,7 +372,9 @@ def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlie
         parts.append(f"It is a part of this, which others do the rest of:\n\n{run_task}")
     if strategy.prompt:
         parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
-    parts.extend(_earlier_blocks(earlier, mark))
+    answered = [one for one in earlier if one.state in ANSWERED]
+    chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
+    parts.extend([_part_block(one, mark, chars_each) for one in answered])
     parts.append(_retrieved_blocks(node.found, mark))
     if node.asking and node.asking.answer:
         parts.append(f"The person was asked: {node.asking.question}\n\nThey answered: {node.asking.answer}")
@@ -480,12 +407,6 @@ def _part_block(node: RunNode, mark: str, max_chars: int) -> str:
     cut = "" if len(node.answer) <= max_chars else f"\n[cut: {len(node.answer) - max_chars} more characters]"
     block = prompting.enclose("part", prompting.escape_plain(node.answer[:max_chars]) + cut, mark)
     return f"The part '{prompting.escape_plain(node.name)}':\n\n{block}"
-
-
-def _earlier_blocks(nodes: Sequence[RunNode], mark: str) -> list[str]:
-    answered = [one for one in nodes if one.state in ANSWERED]
-    chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
-    return [_part_block(one, mark, chars_each) for one in answered]
 
 
 def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:
@@ -555,7 +476,6 @@ class RunEngine:
     """Opens the vault as the agent of a run sees it; cheap."""
     retrieve: NodeRetriever
     """Retrieves notes by Code Mode or search, as the order says."""
-    run_prompts: RunPrompts = field(default_factory=RunPrompts)
     thresholds: Thresholds = field(default_factory=Thresholds)
     """What counts as a good enough retrieval, and how often scripts are written anew."""
     strategies: Strategies = field(default_factory=Strategies)
@@ -570,6 +490,10 @@ class RunEngine:
     """Seconds between two checks whether the run's cancellation was requested."""
     is_shutting_down: Callable[[], bool] = lambda: False
     """Whether the program is ending, in which case a run counts as interrupted and not as cancelled."""
+
+    def open_budget(self, run: RunRecord, spent: ModelSpend) -> Budget:
+        """Return the budget of a run that has spent so much already."""
+        return Budget(bound_limits(run.order.limits, self.meter, run.id), spent, self.clock)
 
 
 class ActiveRun:

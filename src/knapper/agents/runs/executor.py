@@ -3,58 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import JsonValue
+from pydantic_ai import PromptedOutput
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import citations, prompting
-from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents import citations, loop, prompting
+from knapper.agents.citations import REPAIR, CheckedAnswer
+from knapper.agents.loop import StageSpec, TextTask
 from knapper.agents.runs import engine, planning
-from knapper.agents.runs import engine as budgets
 from knapper.agents.runs.engine import (
     ActiveRun,
-    Budget,
     BudgetedModel,
-    GeneratedText,
     NodeCost,
     RunEngine,
-    Stage,
+    Share,
     Strategy,
 )
 from knapper.agents.runs.model import ANSWERED, ROOT, NodeState, RunNode, RunRecord, SourceRef
-from knapper.agents.runs.planning import CachedPlan, RunCache
+from knapper.agents.runs.planning import CachedPlan, Judgement, RunCache, TaskPlan
 from knapper.agents.runs.retrieving import RunRetrieval, count_regenerated
 from knapper.agents.runs.store import RunTree
 from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.tools.context import Context
 
-if TYPE_CHECKING:
-    from knapper.agents.runs.planning import TaskPlan
-
-
-ANSWER_TOKENS: Final = 4_000
-"""Maximum length of one answer."""
+ANSWER: Final = StageSpec(prompt="run-answer", reply_tokens=4_000)
+"""Answers a node from the notes that were found for it."""
+JOIN: Final = StageSpec(prompt="run-join", reply_tokens=4_000)
+"""Answers a node from the answers of its parts."""
 MIN_ANSWER_TOKENS: Final = 200
 """Tokens below which no answer is requested."""
 _ANSWER_SHARE: Final = 0.5
 """The share of the remaining tokens that the answer itself may use; the prompt needs the rest."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerContext:
-    """The model and the context for writing answers."""
-
-    engine: RunEngine
-    model: BudgetedModel
-    context: Context
-    """The vault, as the agent sees it."""
-    run_task: str
-    """The run's task."""
-    strategy: Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,59 +54,85 @@ class WrittenAnswer:
     """Whether a model has joined the answers of its parts, where it has any."""
 
 
-async def write_answer(
-    answer_context: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
-) -> WrittenAnswer:
-    """Write a node's answer from its retrieved context.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerWriter:
+    """Who writes the answer of one node, within a share of the run's budget."""
 
-    Args:
-        answer_context: The model and the context.
-        node: The node, with its retrieved context.
-        earlier: The nodes that it depends on.
-        account: Where the cost is added.
-        stage: The stage whose budget is used.
+    engine: RunEngine
+    model: BudgetedModel
+    context: Context
+    """The vault, as the agent sees it."""
+    run_task: str
+    """The run's task."""
+    strategy: Strategy
+    account: NodeCost
+    """Where the cost is added."""
+    share: Share
 
-    Raises:
-        OutOfBudget: The budget is used up.
-        KnapError: The model can't answer.
-    """
-    max_tokens = _max_answer_tokens(answer_context, stage)
-    instructions = answer_context.engine.run_prompts.load("answer")
-    prompt = engine.write_answer_prompt(
-        node, answer_context.run_task, answer_context.strategy, earlier, prompting.new_mark()
-    )
-    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
-    return await _check_answer(answer_context, reply, account, stage)
+    async def answer(self, node: RunNode, earlier: Sequence[RunNode]) -> WrittenAnswer:
+        """Write a node's answer from its retrieved context and the nodes that it depends on.
 
+        Raises:
+            OutOfBudget: The budget is used up.
+            KnapError: The model can't answer.
+        """
+        prompt = engine.write_answer_prompt(node, self.run_task, self.strategy, earlier, prompting.new_mark())
+        return await self._give(ANSWER, prompt, self._max_tokens())
 
-async def join_answers(
-    answer_context: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
-) -> WrittenAnswer:
-    """Write a node's answer from those of its children, whether new or from the cache.
+    async def join(self, node: RunNode, children: Sequence[RunNode]) -> WrittenAnswer:
+        """Write a node's answer from those of its children, whether new or from the cache; raises as `answer` does."""
+        max_tokens = self._max_tokens()
+        instructions = self.engine.prompts.load(JOIN.prompt).strip()
+        tokens_left = self.model.budget.tokens_left(self.share)
+        readable = self.engine.context_tokens - max_tokens
+        tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
+        bare = engine.write_join_prompt(node, [], self.strategy, "", 0)
+        room = int((tokens - engine.estimate_tokens(instructions, bare)) * engine.CHARS_PER_TOKEN * _ANSWER_SHARE)
+        prompt = engine.write_join_prompt(node, children, self.strategy, prompting.new_mark(), room)
+        return await self._give(JOIN, prompt, max_tokens)
 
-    Args:
-        answer_context: The model and the context.
-        node: The node to answer.
-        children: Its children.
-        account: Where the cost is added.
-        stage: The stage whose budget is used.
+    def _max_tokens(self) -> int:
+        tokens_left = self.model.budget.tokens_left(self.share)
+        max_tokens = min(ANSWER.reply_tokens, self.engine.context_tokens // 4)
+        if tokens_left is None:
+            return max_tokens
+        if tokens_left < MIN_ANSWER_TOKENS:
+            self.model.budget.check(tokens_left + 1, self.share)
+        return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
 
-    Raises:
-        OutOfBudget: The budget is used up.
-        KnapError: The model can't answer.
-    """
-    max_tokens = _max_answer_tokens(answer_context, stage)
-    instructions = answer_context.engine.run_prompts.load("join")
-    tokens_left = answer_context.model.budget.tokens_left(stage)
-    readable = answer_context.engine.context_tokens - max_tokens
-    tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
-    bare_tokens = budgets.estimate_tokens(
-        instructions, engine.write_join_prompt(node, [], answer_context.strategy, "", 0)
-    )
-    room = int((tokens - bare_tokens) * budgets.CHARS_PER_TOKEN * _ANSWER_SHARE)
-    prompt = engine.write_join_prompt(node, children, answer_context.strategy, prompting.new_mark(), room)
-    reply = await answer_context.model.ask_text(instructions, prompt, account, stage, max_tokens=max_tokens)
-    return await _check_answer(answer_context, reply, account, stage)
+    async def _give(self, stage: StageSpec, prompt: str, max_tokens: int) -> WrittenAnswer:
+        """Have an answer written, and check it."""
+        task = TextTask(prompt=prompt, output=str, read=loop.accept)
+        written = await self.model.ask(stage, task, self.account, self.share, max_tokens=max_tokens)
+        text, notes = prompting.sanitize_answer(written.reply.strip())
+        if not text:
+            raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
+        checked = await asyncio.to_thread(citations.check_citations, self.context, text)
+        if checked.failures:
+            checked = await self._repair(checked)
+        checked = citations.drop_failed_citations(checked)
+        cited_passages = [one.passage for one in checked.citations]
+        sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
+        return WrittenAnswer(
+            answer=checked.answer,
+            citations=tuple(one.as_dict() for one in checked.citations),
+            removed=tuple(one.as_dict() for one in checked.failures),
+            sources=tuple(dict.fromkeys(sources)),
+            notes=(*notes, *written.notices),
+        )
+
+    async def _repair(self, checked: CheckedAnswer) -> CheckedAnswer:
+        """Have failing citations repaired, where the budget allows it."""
+        used, model = RunUsage(), self.model
+        try:
+            with model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
+                try:
+                    return await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
+                finally:
+                    model.count(used, self.account)
+        # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
+        except RefusedError:
+            return checked
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
@@ -145,58 +154,6 @@ def list_missing_parts(lost: Sequence[RunNode]) -> str:
     """Return a list of the nodes without an answer, with the reasons."""
     lines = [f"- **{one.name}**: {one.reason or one.state}" for one in lost]
     return "## What is missing\n\n" + "\n".join(lines) if lines else ""
-
-
-def _max_answer_tokens(answer_context: AnswerContext, stage: Stage) -> int:
-    tokens_left = answer_context.model.budget.tokens_left(stage)
-    max_tokens = min(ANSWER_TOKENS, answer_context.engine.context_tokens // 4)
-    if tokens_left is None:
-        return max_tokens
-    if tokens_left < MIN_ANSWER_TOKENS:
-        answer_context.model.budget.check(tokens_left + 1, stage)
-    return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
-
-
-async def _check_answer(
-    answer_context: AnswerContext, reply: GeneratedText, account: NodeCost, stage: Stage
-) -> WrittenAnswer:
-    text, notes = prompting.sanitize_answer(reply.text.strip())
-    if not text:
-        raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
-    checked = await asyncio.to_thread(citations.check_citations, answer_context.context, text)
-    if checked.failures:
-        checked = await _repair_answer(answer_context, checked, account, stage)
-    checked = citations.drop_failed_citations(checked)
-    cited_passages = [one.passage for one in checked.citations]
-    sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
-    return WrittenAnswer(
-        answer=checked.answer,
-        citations=tuple(one.as_dict() for one in checked.citations),
-        removed=tuple(one.as_dict() for one in checked.failures),
-        sources=tuple(dict.fromkeys(sources)),
-        notes=(*notes, *reply.notes),
-    )
-
-
-async def _repair_answer(
-    answer_context: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage
-) -> CheckedAnswer:
-    """Have failing citations repaired, where the budget allows it."""
-    run_usage = RunUsage()
-    asker = answer_context.model
-    try:
-        with asker.budget.reserve(budgets.estimate_tokens(checked.answer) * 4, stage):
-            try:
-                prompt = answer_context.engine.prompts.load("repair")
-                repairer = CitationRepairer(
-                    model=asker.model, prompt=prompt, usage=run_usage, limits=asker.usage_limits()
-                )
-                return await citations.repair_citations(checked, answer_context.context, repairer)
-            finally:
-                asker.count(run_usage, account)
-    # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
-    except RefusedError:
-        return checked
 
 
 _BUDGET_SPENT: Final = "budget_spent"
@@ -251,12 +208,9 @@ class SplitDecider:
         # Other nodes may have been split while the model was planning.
         if len(planned.plan.parts) > self._room():
             return tree.change(node.id, split=False, why=_NO_ROOM, limited=_NO_ROOM)
-        return self._add_children(node, planned.plan, planned.judgement.why)
-
-    def _add_children(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
-        grown, children = planning.make_child_nodes(node, plan)
+        grown, children = planning.make_child_nodes(node, planned.plan)
         self._tree.grow(grown, children)
-        return self._tree.change(node.id, "planned", why=why)
+        return self._tree.change(node.id, "planned", why=planned.judgement.why)
 
     async def _find_plan(self, node: RunNode, account: NodeCost) -> CachedPlan:
         """Return an earlier decision about the same task, or ask the model."""
@@ -269,15 +223,19 @@ class SplitDecider:
         cached = self._cache.planned(node.task, ways)
         if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
             return cached
-        engine = self._active_run.engine
-        judgement = await planning.judge_split(node, self._asker, engine.run_prompts, engine.strategies, account)
+        prompt = engine.write_judge_prompt(node, self._active_run.engine.strategies.all())
+        asked = TextTask(prompt=prompt, output=PromptedOutput(Judgement), read=loop.accept)
+        judgement = (await self._asker.ask(planning.JUDGE, asked, account)).reply
         plan = None
         if judgement.split:
             if self._active_run.chooses_strategy:
                 self._active_run.choose(judgement.strategy)
             _ = self._tree.change(node.id, "planning")
-            ask = planning.plan_request(node, engine.run_prompts, self._active_run.strategy, room)
-            plan = await planning.plan_parts(node, self._asker, ask, account, room)
+            prompt = engine.write_plan_prompt(node, self._active_run.strategy, room)
+            parts = TextTask(
+                prompt=prompt, output=PromptedOutput(TaskPlan), read=lambda plan: planning.check_plan(plan, room)
+            )
+            plan = (await self._asker.ask(planning.PLAN, parts, account)).reply
         planned = CachedPlan(judgement, plan)
         self._cache.keep_plan(node.task, ways, planned)
         return planned
@@ -298,7 +256,7 @@ class SplitDecider:
 
 def _plan_fits(plan: TaskPlan, room: int) -> bool:
     try:
-        planning.check_plan(plan, room)
+        _ = planning.check_plan(plan, room)
     except BadInput:
         return False
     return True
@@ -326,8 +284,10 @@ class RunExecution:
         self.engine = engine
         self.active_run = ActiveRun(engine, run)
         context = engine.context_of(run.id)
-        budget = Budget(budgets.bound_limits(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
-        self.model = BudgetedModel(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
+        budget = engine.open_budget(run, tree.spent)
+        self.model = BudgetedModel(
+            model=engine.model, name=engine.name, run=run.id, budget=budget, prompts=engine.prompts, meter=engine.meter
+        )
         self.cache = RunCache(engine, run.order, context)
         self.context = context
         self.stop_reason = ""
@@ -380,12 +340,12 @@ class RunExecution:
         if self._is_kept(node):
             return
         if node.split is None:
-            async with self._slot():
+            async with self._slots:
                 node = await self._splitter.decide(node)
         if node.split:
             await self._children(node)
         elif self._find_cached(node) is None:
-            async with self._slot():
+            async with self._slots:
                 await self._retrieval.find(self.tree, node)
 
     async def _children(self, node: RunNode) -> None:
@@ -416,7 +376,7 @@ class RunExecution:
             for child, why in blocked:
                 _ = self.tree.change(child.id, state="blocked", reason=why)
 
-    async def _answer(self, node: RunNode, stage: Stage) -> None:
+    async def _answer(self, node: RunNode, share: Share) -> None:
         if self._is_kept(node):
             _ = self.tree.change(node.id, state=self.tree.previous_state(node.id))
             return
@@ -426,42 +386,40 @@ class RunExecution:
             self._reuse(node, cached)
             return
         account = NodeCost()
-        async with self._slot():
+        async with self._slots:
             try:
-                written = await self._write(node, account, stage)
+                written = await self._write(node, account, share)
             finally:
                 spent = self.tree.get(node.id).spent + account.spent
                 node = self.tree.change(node.id, spent=spent)
                 self.tree.tell_usage()
         self._record_answer(node, written, self._inputs(node))
 
-    async def _write(self, node: RunNode, account: NodeCost, stage: Stage) -> WrittenAnswer:
-        answer_context = AnswerContext(
+    async def _write(self, node: RunNode, account: NodeCost, share: Share) -> WrittenAnswer:
+        writer = AnswerWriter(
             engine=self.engine,
             model=self.model,
             context=self.context,
             run_task=self.run.order.task,
             strategy=self.active_run.strategy,
+            account=account,
+            share=share,
         )
         if not node.split:
             if node.found is None:
                 await self._retrieval.find(self.tree, node)
             node = self.tree.change(node.id, "answering", state="running")
-            return await write_answer(answer_context, node, self._built_on(node), account, stage)
+            return await writer.answer(node, self._built_on(node))
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
             raise KnapError("none of its parts has an answer", hint="`knap run trace` shows why", code="no_parts")
         _ = self.tree.change(node.id, "joining", state="running")
-        if stage == "answer":
-            return await join_answers(answer_context, node, children, account, stage)
-        return await self._join(answer_context, node, account)
-
-    async def _join(self, answer_context: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
-        """Join the children's answers of a node below the root; without a budget they are passed on unjoined."""
-        children = self.tree.children(node)
         try:
-            return await join_answers(answer_context, node, children, account, "work")
+            return await writer.join(node, children)
         except KnapError as error:
+            if share == "answer":
+                raise
+            # A node below the root passes its parts' answers on unjoined.
             notes = (f"its parts were put together without a model: {error.message}",)
             return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
 
@@ -538,8 +496,3 @@ class RunExecution:
     def _end(self, node_id: str, state: NodeState, reason: str) -> None:
         if self.tree.get(node_id).state in {"running", "pending"}:
             _ = self.tree.change(node_id, state=state, reason=reason)
-
-    @asynccontextmanager
-    async def _slot(self) -> AsyncGenerator[None]:
-        async with self._slots:
-            yield

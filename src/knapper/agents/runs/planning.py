@@ -9,8 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from knapper.agents.runs import engine
-from knapper.agents.runs.engine import BudgetedModel, NodeCost, RunEngine, RunPrompts, Strategies, Strategy
+from knapper.agents.loop import Reading, StageSpec
+from knapper.agents.runs.engine import RunEngine, Strategy
 from knapper.agents.runs.model import ALL_NOTES, ANSWERED, ENDED, ROOT, Impact, RunNode, RunOrder, SourceRef
 from knapper.codemode import authoring
 from knapper.errors import BadInput, KnapError
@@ -100,9 +100,10 @@ def _all_dependencies(one: str, needs: Dependencies) -> set[str]:
 MAX_PARTS: Final = 8
 """Parts of one plan."""
 MIN_PARTS: Final = 2
-_JUDGE_TOKENS: Final = 1_500
-"""Enough for a short reply with some reasoning before it."""
-_PLAN_TOKENS: Final = 4_000
+JUDGE: Final = StageSpec(prompt="run-judge", corrections=1, reply_tokens=2_000)
+"""Decides whether a task is split; its length is enough for a short reply with some reasoning before it."""
+PLAN: Final = StageSpec(prompt="run-plan", corrections=1, reply_tokens=4_500)
+"""Splits a task into parts."""
 _MAX_TITLE: Final = 120
 _MAX_TASK: Final = 8_000
 
@@ -133,46 +134,8 @@ class TaskPlan(BaseModel):
     parts: list[PlanPart]
 
 
-async def judge_split(
-    node: RunNode, asker: BudgetedModel, words: RunPrompts, known: Strategies, account: NodeCost
-) -> Judgement:
-    """Ask the model whether a task is split, which costs little.
-
-    Raises:
-        KnapError: The model can't answer, or the budget is used up.
-    """
-    ask = (words.load("judge"), engine.write_judge_prompt(node, known.all()))
-    return await asker.ask_json(Judgement, ask, account, check=lambda _: None, max_tokens=_JUDGE_TOKENS)
-
-
-async def plan_parts(
-    node: RunNode, asker: BudgetedModel, ask: tuple[str, str], account: NodeCost, max_parts: int
-) -> TaskPlan:
-    """Ask the model for the parts of a task; a plan that can't be carried out is sent back once.
-
-    Args:
-        node: The node to split.
-        asker: The run's model.
-        ask: The instructions and the prompt.
-        account: Where the cost is added.
-        max_parts: Maximum number of parts.
-
-    Raises:
-        KnapError: The model can't answer with such a plan, or the budget is used up.
-    """
-    del node
-    return await asker.ask_json(
-        TaskPlan, ask, account, check=lambda plan: check_plan(plan, max_parts), max_tokens=_PLAN_TOKENS
-    )
-
-
-def plan_request(node: RunNode, words: RunPrompts, strategy: Strategy, max_parts: int) -> tuple[str, str]:
-    """Return the instructions and the prompt that ask for a plan."""
-    return words.load("plan"), engine.write_plan_prompt(node, strategy, max_parts)
-
-
-def check_plan(plan: TaskPlan, max_parts: int) -> None:
-    """Check that a plan can be carried out.
+def check_plan(plan: TaskPlan, max_parts: int) -> Reading[TaskPlan]:
+    """Read a plan, and check that it can be carried out.
 
     Raises:
         BadInput: It has too few or too many parts, duplicate ids, an empty part, or impossible dependencies.
@@ -186,6 +149,7 @@ def check_plan(plan: TaskPlan, max_parts: int) -> None:
     if empty := next((part for part in plan.parts if not part.task.strip()), None):
         raise BadInput(f"the part '{empty.id}' has no task", hint="say what is to be answered", code="plan_empty")
     check_dependencies({part.id: [*part.needs, *part.uses] for part in plan.parts})
+    return Reading(reply=plan)
 
 
 def make_child_nodes(node: RunNode, plan: TaskPlan) -> tuple[RunNode, list[RunNode]]:
@@ -213,16 +177,6 @@ def make_child_nodes(node: RunNode, plan: TaskPlan) -> tuple[RunNode, list[RunNo
         for part in plan.parts
     ]
     return replace(node, split=True, children=tuple(ids.values())), children
-
-
-def list_changed_notes(context: Context, sources: Iterable[SourceRef]) -> list[str]:
-    """List the notes that have changed, with the vault's name in front for those of other vaults.
-
-    Args:
-        context: The run's vault, as the run sees it; a note that was deleted or hidden since counts as changed.
-        sources: The notes, with their hashes at the time of reading.
-    """
-    return _changed_paths(_CurrentHashes(context), sources)
 
 
 def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, list[str]]:
@@ -329,7 +283,7 @@ class RunCache:
         self._store = engine.store
         self._order = order
         self.context = context
-        texts = [engine.run_prompts.load(name) for name in ("judge", "plan", "answer", "join")]
+        texts = [engine.prompts.load(name).strip() for name in ("run-judge", "run-plan", "run-answer", "run-join")]
         texts += authoring.prompt_texts() if order.code_mode else []
         # Policies are part of each key: an answer from notes that another client may read must not be found.
         self._common = [
@@ -390,8 +344,8 @@ class RunCache:
         return not self.changed(sources)
 
     def changed(self, sources: Iterable[SourceRef]) -> list[str]:
-        """List the notes that have changed, with the vault's name in front for those of other vaults."""
-        return list_changed_notes(self.context, sources)
+        """List the notes that have changed since, with the vault's name in front for those of other vaults."""
+        return _changed_paths(_CurrentHashes(self.context), sources)
 
     def mark_read(self, sources: Iterable[SourceRef]) -> None:
         """Mark notes as read by the run, which matters for those that others wrote."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from knapper.agents import prompting
+from knapper.agents import loop, prompting
+from knapper.agents.loop import StageSpec, TextTask
 from knapper.agents.runs import planning
 from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import (
@@ -39,7 +40,8 @@ from knapper.errors import ConflictError, KnapError, RefusedError
 from knapper.tools.context import CancelSignal, Context
 from knapper.vault import access
 
-MAX_SCRIPT_TOKENS: Final = 4_000
+SCRIPT: Final = StageSpec(prompt="", reply_tokens=4_000)
+"""Writes a script that finds the notes for a node."""
 _SEPARATORS: Final = re.compile(r"[,\n]")
 
 
@@ -135,11 +137,7 @@ async def wait_for_answer(
                 await asyncio.sleep(look_s)
     except TimeoutError:
         return ""
-    return _answer_text(answer)
-
-
-def _answer_text(answer: CheckpointAnswer) -> str:
-    """Return an answer in the words in which it would have been typed."""
+    # An answer in the words in which it would have been typed.
     words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
@@ -148,11 +146,12 @@ async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
     mark = prompting.new_mark()
     blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
     before = need.account.spent
-    generated = await need.model.ask_text(
-        prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", max_tokens=MAX_SCRIPT_TOKENS
+    task = TextTask(
+        system=prompt.instructions, prompt="\n\n".join([prompt.request, *blocks]), output=str, read=loop.accept
     )
+    written = await need.model.ask(SCRIPT, task, need.account)
     # The usage is for the script's trace only; the run's account already contains it.
-    return Reply(text=generated.text, usage=need.account.spent - before)
+    return Reply(text=written.reply, usage=need.account.spent - before)
 
 
 def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:

@@ -440,6 +440,14 @@ class SessionStore:
         with self._ledger.writing() as database:
             return self._begin(database, "own", FileIdentity(path=file), name=_clean_name(name))
 
+    def has(self, session_id: str) -> bool:
+        """Return whether there is such a session."""
+        try:
+            _ = self.get(session_id)
+        except NotFound:
+            return False
+        return True
+
     def get(self, session_id: str) -> Session:
         """Return a session.
 
@@ -515,7 +523,9 @@ class SessionStore:
                 raise ConflictError("the session was continued meanwhile", hint=hint, code="session_changed")
             insert_turn(database, session_id, last + 1, exchange)
             name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]
-            self._touch(database, session_id, name=name)
+            database.execute(
+                "UPDATE sessions SET updated = ?, name = ? WHERE id = ?", (self._stamp(), name, session_id)
+            )
             return last + 1
 
     def last(self, session_id: str) -> int:
@@ -646,9 +656,6 @@ class SessionStore:
             (session_id, kind, identity.path, identity.hash, identity.node, name, now, now),
         )
         return read_session(require_session_row(database, session_id))
-
-    def _touch(self, database: sqlite3.Connection, session_id: str, *, name: str) -> None:
-        database.execute("UPDATE sessions SET updated = ?, name = ? WHERE id = ?", (self._stamp(), name, session_id))
 
     def _stamp(self) -> str:
         return self._now().astimezone(UTC).isoformat()

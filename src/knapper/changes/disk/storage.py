@@ -66,7 +66,7 @@ def check_emptied(path: Path) -> None:
 
 
 def _is_empty(path: Path) -> bool:
-    """Return whether a database is there without content; its log is asked first, as what is in it moves to the file."""
+    """Return whether a database is there without content; its log is asked first, since it moves into the file."""
     try:
         return not _has_log(path) and path.stat().st_size == 0
     except OSError:

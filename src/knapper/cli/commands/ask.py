@@ -1,5 +1,9 @@
 """Answer a question."""
 
+import os
+import select
+import stat
+import sys
 from typing import Unpack
 
 import click
@@ -105,7 +109,7 @@ def _read_question(options: GlobalOptions, words: tuple[str, ...]) -> tuple[str,
         BadInput: One of the two is empty, or isn't text.
     """
     if words[-1] != inputs.STDIN:
-        if inputs.has_unread_pipe():
+        if _has_unread_pipe():
             output.note(options, "note: what is piped isn't read; add - after the question to give it to the model")
         return " ".join(words), ""
     text = inputs.read_text(options, inputs.STDIN, required=True).strip()
@@ -114,6 +118,26 @@ def _read_question(options: GlobalOptions, words: tuple[str, ...]) -> tuple[str,
             "the standard input holds nothing but space", hint="pipe a text, or leave - out", code="no_input"
         )
     return (" ".join(words[:-1]), text) if len(words) > 1 else (text, "")
+
+
+def _has_unread_pipe() -> bool:
+    """Return whether text waits in a pipe that the command doesn't read; False where that can't be told."""
+    if os.name == "nt":
+        return False
+    try:
+        descriptor = sys.stdin.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        # The end of an empty pipe can be "read", too: asking how many bytes wait tells the two apart.
+        return is_pipe and bool(select.select([descriptor], [], [], 0)[0]) and _waiting_bytes(descriptor) > 0
+    except (OSError, ValueError):
+        return False
+
+
+def _waiting_bytes(descriptor: int) -> int:
+    import fcntl  # noqa: PLC0415 - Windows has none
+    import termios  # noqa: PLC0415 - the same
+
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, own: AskOptions) -> ExitCode:

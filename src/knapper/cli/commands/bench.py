@@ -92,7 +92,13 @@ def agent(global_options: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCod
             for _ in range(own["repeat"]):
                 with tempfile.TemporaryDirectory() as folder:
                     attempts.append(asyncio.run(trials.run_trial(bench, task, Path(folder).resolve())))
-                _note_attempt(global_options, attempts[-1])
+                attempt = attempts[-1]
+                output.note(
+                    global_options,
+                    output.plain(
+                        f"{'✓' if attempt.passed else '✗'} {attempt.task}  {'; '.join(attempt.problems)}".rstrip()
+                    ),
+                )
     result = trials.summarize_trials(attempts)
     if global_options.as_json:
         output.write_json(result)
@@ -135,13 +141,6 @@ def _open_vault(config: Settings, root: Path, state: Path, client: str) -> Conte
         config, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state
     )
     return app.open_vault(vault_settings, client=client)
-
-
-def _note_attempt(options: GlobalOptions, attempt: "TrialResult") -> None:
-    output.note(
-        options,
-        output.plain(f"{'✓' if attempt.passed else '✗'} {attempt.task}  {'; '.join(attempt.problems)}".rstrip()),
-    )
 
 
 def _render_result(result: Mapping[str, "JSONValue"]) -> str:

@@ -192,11 +192,6 @@ def command() -> None:
     """
 
 
-def _print_script(global_options: GlobalOptions, shell: Shell) -> ExitCode:
-    script = read_script(shell)
-    return output.print_result(global_options, {"shell": shell, "script": script}, script.rstrip("\n"))
-
-
 def _add_printing_command(shell: Shell, use: str) -> None:
     """Add the command that prints a shell's script."""
 
@@ -209,7 +204,8 @@ def _add_printing_command(shell: Shell, use: str) -> None:
     @options.shared_options
     @click.pass_obj
     def print_script(global_options: GlobalOptions) -> ExitCode:
-        return _print_script(global_options, shell)
+        script = read_script(shell)
+        return output.print_result(global_options, {"shell": shell, "script": script}, script.rstrip("\n"))
 
     del print_script  # it is one of the group's
 

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import click
 import watchfiles
 
-from knapper import app, config, extras
+from knapper import app, extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import e5_model, models
@@ -28,7 +28,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, format_size, plain, pluralize
 from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config import Settings, Vault
+from knapper.config import Settings, Vault, loading
 from knapper.errors import KnapError
 from knapper.extras import ExtraName
 from knapper.index import refresh
@@ -67,7 +67,7 @@ def check_configuration(settings: Settings) -> CheckResult:
     """Report the configuration file, and warn if a vault's tools could write it."""
     where = settings.config_file
     for vault in settings.vaults:
-        if config.holds(vault.path, where):
+        if loading.holds(vault.path, where):
             hint = "move it out of the vault and name it with KNAP_CONFIG: what can write notes could change it"
             return CheckResult(name="config", state="warn", text=f"{where} lies in the vault '{vault.name}'", hint=hint)
     text = f"{where} is fine" if where.exists() else f"{where} isn't there, and not needed"
@@ -94,7 +94,7 @@ def check_vault(settings: Settings) -> CheckResult:
 def check_state(settings: Settings) -> CheckResult:
     """Check that the state folder lies outside the vault and can be written."""
     try:
-        folder = config.state_folder(settings) if isinstance(settings.choice, Vault) else settings.state_dir
+        folder = loading.state_folder(settings) if isinstance(settings.choice, Vault) else settings.state_dir
     except KnapError as error:
         return failed_check("state", error)
     try:
@@ -232,7 +232,13 @@ def check_embedder(settings: Settings) -> CheckResult:
     """Check the embedder: its files, or an endpoint's server, which needn't list its models."""
     embeddings = settings.embeddings
     if embeddings.kind == "e5":
-        return _check_e5(settings)
+        folder = e5_model.model_folder(settings)
+        try:
+            record = e5_model.read_record(folder)
+        except KnapError as error:
+            return failed_check("embedder", error)
+        text = f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights"
+        return CheckResult(name="embedder", state="ok", text=text)
     if embeddings.kind != "endpoint":
         return check_model_files(settings)
     if not embeddings.base_url or not embeddings.model:
@@ -246,16 +252,6 @@ def check_embedder(settings: Settings) -> CheckResult:
     return CheckResult(
         name="embedder", state="ok", text=f"{embeddings.model}@{embeddings.base_url}: its server answers"
     )
-
-
-def _check_e5(settings: Settings) -> CheckResult:
-    folder = e5_model.model_folder(settings)
-    try:
-        record = e5_model.read_record(folder)
-    except KnapError as error:
-        return failed_check("embedder", error)
-    text = f"multilingual-e5-small is there, with a cosine of {record.cosine:.3f} to its weights"
-    return CheckResult(name="embedder", state="ok", text=text)
 
 
 _WATCH_TIMEOUT_MS = 3_000
@@ -310,7 +306,7 @@ def check_databases(settings: Settings) -> CheckResult:
     if damages:
         hint = "`knap doctor --repair` saves what can be read, adds what a backup has, and keeps the damaged file"
         return CheckResult(name="data", state="fail", text="; ".join(damages), hint=hint)
-    journal = config.state_folder(settings) / JOURNAL_FILE
+    journal = loading.state_folder(settings) / JOURNAL_FILE
     if not paths:
         return CheckResult(name="data", state="ok", text="there is none yet")
     text = f"{pluralize(len(paths), 'database')} without damage"
@@ -324,7 +320,7 @@ def check_databases(settings: Settings) -> CheckResult:
 
 
 def _find_databases(settings: Settings) -> list[Path]:
-    own = storage.find_databases(config.state_folder(settings))
+    own = storage.find_databases(loading.state_folder(settings))
     return [*own, *sorted(settings.state_dir.glob("*.db")), *sorted(settings.state_dir.glob("server/*.db"))]
 
 
@@ -332,7 +328,7 @@ def repair_index(options: GlobalOptions) -> list[CheckResult]:
     """Build a damaged index anew, and repair every damaged database; return what was done."""
     try:
         settings = setup.read_settings(options)
-        folder = config.state_folder(settings)
+        folder = loading.state_folder(settings)
     except KnapError as error:
         return [failed_check("repair", error)]
     if refresh.is_watched(folder / "index"):

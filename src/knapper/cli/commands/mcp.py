@@ -11,7 +11,7 @@ import click
 from knapper.cli import launching, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.config import Settings, files
+from knapper.config import files
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
@@ -109,7 +109,14 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     gc.freeze()
     gc.enable()
     config = setup.read_settings(global_options)
-    _check_client(own["client"], config)
+    # Refuse a client that is a person: a model's request must not count as a person's.
+    name = own["client"]
+    if config.client(name).grants.is_person:
+        raise BadInput(
+            f"the client '{name}' stands for a person, and MCP for a model",
+            hint="leave --client out, or name a client of another kind",
+            code="person_refused",
+        )
     listing = ToolListing(choice=own["profile"], output_schemas=own["output_schemas"])
     with open_hub(config, only=bool(global_options.vault), client=own["client"]) as hub:
         stdio.serve_stdio(hub, own["client"], listing, watch=own["watch"])
@@ -263,16 +270,6 @@ def _list_clients(global_options: GlobalOptions, machine: MachinePaths) -> ExitC
     listed = "\n".join(lines) or "no client was found here"
     text = f"{listed}\nnot found here, but can be named: {others}" if others else listed
     return output.print_answer(global_options, {"success": True, "results": rows}, text)
-
-
-def _check_client(name: str, config: Settings) -> None:
-    """Refuse a client that is a person: a model's request must not count as a person's."""
-    if config.client(name).grants.is_person:
-        raise BadInput(
-            f"the client '{name}' stands for a person, and MCP for a model",
-            hint="leave --client out, or name a client of another kind",
-            code="person_refused",
-        )
 
 
 def _render_uninstall(report: Mapping[str, object], *, dry_run: bool) -> str:

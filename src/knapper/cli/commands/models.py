@@ -43,8 +43,10 @@ def command(ctx: click.Context) -> ExitCode | None:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
     config = setup.read_settings(global_options)
-    rows = [_model_row(config, one) for one in _configured_models(config)]
-    local = _ollama_row(config)
+    rows = [_model_row(config, one) for one in (models.resolve_models(config) if config.model.name else [])]
+    # Check for an Ollama server, whether or not one is configured.
+    ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
+    local = {"address": config.model.ollama_url, **names.check_server(ollama, "", timeout_s=2.0).as_dict()}
     answer: dict[str, object] = {"success": True, "results": rows, "ollama": local}
     if global_options.as_json:
         output.write_json(answer)
@@ -92,20 +94,10 @@ def _ask_key(provider: str) -> str:
     return inputs.strip_bom(sys.stdin.readline()).strip()
 
 
-def _configured_models(config: Settings) -> list[ModelName]:
-    return models.resolve_models(config) if config.model.name else []
-
-
 def _model_row(config: Settings, model: ModelName) -> dict[str, object]:
     secret = models.configured_keys(config).find(model)
     reply = names.check_server(model, secret)
     return {"model": str(model), "key": "set" if secret else "none", **reply.as_dict()}
-
-
-def _ollama_row(config: Settings) -> Mapping[str, object]:
-    """Check for an Ollama server, whether or not one is configured."""
-    ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
-    return {"address": config.model.ollama_url, **names.check_server(ollama, "", timeout_s=2.0).as_dict()}
 
 
 def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:

@@ -72,7 +72,9 @@ def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack
     property's type, or becomes text. Changing notes by folder or tag, or more than 5 notes, becomes a proposal.
     """
     arguments = _parse_arguments(words)
-    selection = _describe_selection(own)
+    # Describe how notes were selected; empty if they are named.
+    parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
+    selection = ", and by ".join(f"{kind} {names}" for kind, names in parts if names)
     if not (arguments.paths or selection):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
     with writing.open_vault(global_options, own) as context:
@@ -84,7 +86,12 @@ def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack
         if not arguments.paths:
             return output.print_answer(global_options, {"success": True, "results": []}, "")
         if arguments.operation is None:
-            return _show_properties(global_options, context, arguments.paths)
+            answers = [files.read_properties(context, path) for path in arguments.paths]
+            if global_options.as_json:
+                output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": answers})
+            else:
+                output.write(global_options, notes.render_properties(answers))
+            return ExitCode.OK
         return writing.report_changes(global_options, _change_properties(context, arguments, own, selection=selection))
 
 
@@ -119,15 +126,6 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
     return _PropsArguments(paths=paths, operation=word, name=rest[0], value=rest[1] if len(rest) > 1 else None)
 
 
-def _show_properties(options: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
-    answers = [files.read_properties(context, path) for path in paths]
-    if options.as_json:
-        output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": answers})
-    else:
-        output.write(options, notes.render_properties(answers))
-    return ExitCode.OK
-
-
 def _change_properties(
     context: Context, arguments: _PropsArguments, own: PropsOptions, *, selection: str
 ) -> WriteResult:
@@ -145,9 +143,3 @@ def _change_properties(
             context, submit_options=replace(context.submit_options or SubmitOptions(), chosen_by=selection)
         )
     return files.batch_update_frontmatter(context, arguments.paths, arguments.name, **change)
-
-
-def _describe_selection(own: PropsOptions) -> str:
-    """Describe how notes were selected; empty if they are named."""
-    parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
-    return ", and by ".join(f"{kind} {names}" for kind, names in parts if names)

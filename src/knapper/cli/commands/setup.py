@@ -111,7 +111,14 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
         report = step()
         reports.append(report)
         if not global_options.as_json:
-            _print_report(global_options, report)
+            colour = {"failed": "red", "skipped": "yellow"}.get(report.state, "green")
+            output.write(
+                global_options, f"{click.style(_MARKS[report.state], fg=colour)} {output.one_line(report.text)}"
+            )
+            if report.hint:
+                output.note(global_options, f"    {output.one_line(report.hint)}")
+            if report.undo and report.state == "done":
+                output.note(global_options, f"    to undo: {output.one_line(report.undo)}")
         if report.state == "failed" and report.step in _NEEDED:
             break
     failed = list(dict.fromkeys(report.step for report in reports if report.state == "failed"))
@@ -230,12 +237,3 @@ def _no_model(surroundings: Surroundings) -> StepReport:
     examples = onboarding.name_examples(surroundings)
     keys = f"; there are keys for {examples}" if examples else ""
     return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
-
-
-def _print_report(options: GlobalOptions, report: StepReport) -> None:
-    colour = {"failed": "red", "skipped": "yellow"}.get(report.state, "green")
-    output.write(options, f"{click.style(_MARKS[report.state], fg=colour)} {output.one_line(report.text)}")
-    if report.hint:
-        output.note(options, f"    {output.one_line(report.hint)}")
-    if report.undo and report.state == "done":
-        output.note(options, f"    to undo: {output.one_line(report.undo)}")

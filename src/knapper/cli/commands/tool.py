@@ -9,7 +9,7 @@ from knapper.cli import calls, inputs, options, output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue, is_object
+from knapper.jsontypes import is_object
 
 
 class ToolOptions(TypedDict):
@@ -39,18 +39,14 @@ def command(global_options: GlobalOptions, name: str, arguments: str, **own: Unp
     The arguments are a JSON object, and so is the answer.
     """
     global_options.as_json = True
-    tool_arguments = _parse_arguments(inputs.read_text(global_options, arguments))
-    answer = calls.call_named(global_options, name, tool_arguments, own["client"])
-    output.write_json(answer)
-    return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
-
-
-def _parse_arguments(text: str) -> dict[str, JSONValue]:
+    text = inputs.read_text(global_options, arguments)
     try:
-        parsed: object = json.loads(text)
+        tool_arguments: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         hint = "quote the whole object for the shell, or give - and the object on the standard input"
         raise BadInput(f"the arguments aren't JSON: {error}", hint=hint, code="invalid_json") from None
-    if not is_object(parsed):
+    if not is_object(tool_arguments):
         raise BadInput("the arguments aren't a JSON object", hint='such as {"path": "Garden.md"}', code="invalid_json")
-    return parsed
+    answer = calls.call_named(global_options, name, tool_arguments, own["client"])
+    output.write_json(answer)
+    return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK

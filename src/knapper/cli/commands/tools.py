@@ -1,6 +1,5 @@
 """List tools, and describe one."""
 
-from collections.abc import Mapping
 from typing import TypedDict, Unpack
 
 import click
@@ -63,16 +62,13 @@ def command(global_options: GlobalOptions, name: str, **own: Unpack[ToolsOptions
             {"success": True, **(descriptions[0] if name else {"results": descriptions, "total": len(descriptions)})}
         )
     elif name:
-        output.write(global_options, _describe_tool(descriptions[0]))
+        tool = descriptions[0]
+        parts = (tool["description"], f"Effect: {tool['effect']}", "Takes:", _format_json(tool["parameters"]))
+        output.write(global_options, "\n\n".join(map(str, (*parts, "Gives:", _format_json(tool["returns"])))))
     else:
         width = max(len(row.name) for row in rows)
         output.write(global_options, "\n".join(f"{row.name:<{width}}  {registry.summarize(row)}" for row in rows))
     return ExitCode.OK
-
-
-def _describe_tool(tool: Mapping[str, object]) -> str:
-    parts = (tool["description"], f"Effect: {tool['effect']}", "Takes:", _format_json(tool["parameters"]))
-    return "\n\n".join(map(str, (*parts, "Gives:", _format_json(tool["returns"]))))
 
 
 def _format_json(schema: object) -> str:

@@ -78,11 +78,13 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
         busy: Somebody is just filling the index.
     """
     others = answer["files"] - answer["notes"]
+    replaced = answer["replaced_model"]
+    suffix = f"; it replaces {replaced}, and words alone find what waits" if replaced else ""
     rows = {
         "vault": places["vault"],
         "notes": f"{answer['notes']}, and {others} other files",
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
-        "model": _model_line(answer),
+        "model": f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only",
         "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
         "state": _index_state(answer, busy=busy),
         **({"shared": places["shared"]} if "shared" in places else {}),
@@ -90,12 +92,6 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
     return "\n".join([*lines, *_skipped_lines(answer)])
-
-
-def _model_line(answer: VaultStatus) -> str:
-    replaced = answer["replaced_model"]
-    suffix = f"; it replaces {replaced}, and words alone find what waits" if replaced else ""
-    return f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only"
 
 
 def _index_state(answer: VaultStatus, *, busy: bool) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         FoundNotePage,
         NoteInfo,
         NoteProperties,
-        OutgoingLinkRow,
         PassageCopy,
         PassageHit,
     )
@@ -70,7 +69,7 @@ def _fact_lines(answer: NoteInfo) -> Iterator[str]:
     if tasks["total"]:
         yield _format_fact("tasks", f"{tasks['open']} open of {tasks['total']}")
     yield from _link_facts("links in", answer["links_in"]["total"], answer["links_in"]["results"])
-    targets = [_link_target(link) for link in answer["links_out"]["results"]]
+    targets = [link["leads_to"] or f"{link['target']} (nothing there)" for link in answer["links_out"]["results"]]
     yield from _link_facts("links out", answer["links_out"]["total"], targets)
     for problem in answer.get("problems", ()):
         yield _format_fact("problem", f"{_flatten(problem['message'])} (line {problem['line']})")
@@ -83,10 +82,6 @@ def _link_facts(name: str, total: int, others: Sequence[str]) -> Iterator[str]:
     shown_ends = list(dict.fromkeys(ends))[:_MAX_LINKS]
     hidden_count = total - len(ends) + len(set(ends)) - len(shown_ends)
     yield _format_fact(name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else ""))
-
-
-def _link_target(link: OutgoingLinkRow) -> str:
-    return link["leads_to"] or f"{link['target']} (nothing there)"
 
 
 def _outline_lines(answer: NoteInfo) -> Iterator[str]:
@@ -144,7 +139,9 @@ def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
     if len(line) <= limit:
         return line
     first = next(iter(find_words(line, terms)), (0, 0))[0]
-    start = _word_start(line, max(0, min(first - limit // 4, len(line) - limit)))
+    at = max(0, min(first - limit // 4, len(line) - limit))
+    space = line.find(" ", at, at + 20)
+    start = space + 1 if at and space >= 0 else at
     stop = min(len(line), start + limit)
     if stop < len(line):
         stop = max(line.rfind(" ", start + limit // 2, stop), start + limit // 2)
@@ -186,11 +183,6 @@ def _is_word_form(word: str, term: str) -> bool:
         return True
     short, long = sorted((word, term), key=len)
     return len(short) >= _MIN_STEM and long.startswith(short)
-
-
-def _word_start(line: str, at: int) -> int:
-    space = line.find(" ", at, at + 20)
-    return space + 1 if at and space >= 0 else at
 
 
 _HEADINGS = re.compile(r"(?:#{1,6}[ \t][^\n]*\n\s*)+")

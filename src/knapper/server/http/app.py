@@ -41,7 +41,7 @@ from knapper.server.security import (
 )
 from knapper.server.workers import StopSignal, StreamShutdown, WorkerThreads
 from knapper.tools import registry
-from knapper.tools.registry import ToolSpec, ToolTable
+from knapper.tools.registry import ToolTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,19 @@ def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Re
 
     async def endpoint(request: Request) -> Response:
         table, vaults = invoker.hub.table, invoker.hub.names_for(security.client_of(request.scope))
-        rows: list[JSONValue] = [_describe_tool(table, row, vaults) for row in table.specs]
+        rows: list[JSONValue] = [
+            {
+                "name": row.name,
+                "title": row.title,
+                "description": registry.describe(row),
+                "effect": row.effect,
+                "profile": row.profile,
+                "open_world": row.open_world,
+                "parameters": table.parameters(row, vaults=vaults),
+                "returns": registry.answer_schema(row),
+            }
+            for row in table.specs
+        ]
         return security.JsonReply({"success": True, "results": rows, "total": len(rows)})
 
     return endpoint
@@ -124,19 +136,6 @@ def make_unknown_tool_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awai
         return security.JsonReply(await workers.run_unless_disconnected(request.receive, pending_call))
 
     return endpoint
-
-
-def _describe_tool(table: ToolTable, row: ToolSpec, vaults: Sequence[str]) -> JSONValue:
-    return {
-        "name": row.name,
-        "title": row.title,
-        "description": registry.describe(row),
-        "effect": row.effect,
-        "profile": row.profile,
-        "open_world": row.open_world,
-        "parameters": table.parameters(row, vaults=vaults),
-        "returns": registry.answer_schema(row),
-    }
 
 
 SEARCH_ROUTES: Final = (ToolRoute(method="GET", path="/search", tool="search_vault", tag="search"),)

@@ -148,7 +148,7 @@ class JobService:
         seen = await self.seen_clients(client, vault)
         for name in seen if session_id and len(seen) > 1 else ():
             client_chats = await self.client_chats(name, vault)
-            if await self.run_blocking(lambda: client_chats.has(session_id)):  # noqa: B023  # called at once
+            if await self.run_blocking(lambda: client_chats.store.has(session_id)):  # noqa: B023  # called at once
                 return name
         return client
 

@@ -304,7 +304,12 @@ def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         client, path = security.client_of(request.scope), str(request.path_params["path"])
         context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
         attachment = await threads.run("read", partial(find_attachment, context, path))
-        headers = _attachment_headers(attachment)
+        name = quote(attachment.path.rpartition("/")[2], safe="")
+        headers = {
+            **_ATTACHMENT_HEADERS,
+            "etag": attachment.etag,
+            "content-disposition": f"inline; filename*=UTF-8''{name}",
+        }
         if attachment.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=_NOT_MODIFIED, headers=headers)
         span = requested_span(request.headers.get("range", ""), attachment.size)
@@ -313,7 +318,8 @@ def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
             return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
         start, stop = span
         headers["content-length"] = str(stop - start)
-        status = _status_of(start, stop, attachment.size)
+        # The status of a reply with these bytes of a file.
+        status = 200 if (start, stop) == (0, attachment.size) else _PARTIAL_CONTENT
         if status == _PARTIAL_CONTENT:
             headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
         if request.method == "HEAD":
@@ -322,20 +328,6 @@ def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
         return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
 
     return endpoint
-
-
-def _status_of(start: int, stop: int, size: int) -> int:
-    """Return the status of a reply with these bytes of a file."""
-    return 200 if (start, stop) == (0, size) else _PARTIAL_CONTENT
-
-
-def _attachment_headers(attachment: Attachment) -> dict[str, str]:
-    name = quote(attachment.path.rpartition("/")[2], safe="")
-    return {
-        **_ATTACHMENT_HEADERS,
-        "etag": attachment.etag,
-        "content-disposition": f"inline; filename*=UTF-8''{name}",
-    }
 
 
 def requested_span(header: str, size: int) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from knapper.server.http.openapi import RouteSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from knapper.agents.model.usage import ModelTrial, SpendingLimits
+    from knapper.agents.model.usage import SpendingLimits
     from knapper.agents.sessions.store import Exchange
     from knapper.app import Hub
     from knapper.app.chats import ClientChats
@@ -194,18 +194,14 @@ def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSO
     session = _sum_session(client_chats.store.turns(session_id)) if session_id else None
     return {
         "today": today.as_dict(),
-        "limits": _limits_shape(meter.limits),
+        "limits": {
+            "turn_tokens": meter.limits.turn_tokens or None,
+            "run_tokens": meter.limits.run_tokens or None,
+            "day_tokens": meter.limits.day_tokens or None,
+            "day_cents": meter.limits.day_cents or None,
+        },
         "left": _left_shape(meter.limits, today),
         "session": session,
-    }
-
-
-def _limits_shape(limits: SpendingLimits) -> dict[str, JSONValue]:
-    return {
-        "turn_tokens": limits.turn_tokens or None,
-        "run_tokens": limits.run_tokens or None,
-        "day_tokens": limits.day_tokens or None,
-        "day_cents": limits.day_cents or None,
     }
 
 
@@ -437,11 +433,6 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
         raise BadInput(
             "that is no key: it has spaces, or letters that no key has", hint="copy it again, alone", code="bad_key"
         )
-    _store_key(name, key)
-    return _describe_key(settings, name)
-
-
-def _store_key(name: str, key: str) -> None:
     try:
         names.store_key(name, key)
     except ImportError as error:
@@ -449,6 +440,7 @@ def _store_key(name: str, key: str) -> None:
         if problem is None:
             raise
         raise problem from error
+    return _describe_key(settings, name)
 
 
 def _make_offered(hub: Hub, service: JobService) -> Endpoint:
@@ -495,10 +487,6 @@ async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callabl
         return _failed_shape(name, time.monotonic() - started, problem)
     except KnapError as error:
         return _failed_shape(name, time.monotonic() - started, error)
-    return _trial_shape(name, trial)
-
-
-def _trial_shape(name: str, trial: ModelTrial) -> dict[str, JSONValue]:
     return {
         "model": name,
         "text": "".join(sign if sign.isprintable() else "\ufffd" for sign in trial.text),

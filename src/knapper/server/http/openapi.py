@@ -112,7 +112,7 @@ def describe_tool_route(
         described["responses"]["304"] = {"description": "It is as the asker knows it."}
     if route.method != "GET":
         described["requestBody"] = {
-            "required": _is_body_required(route, parameter_schema),
+            "required": bool(set(parameter_schema.get("required", ())) - route.bound_names),
             "content": {_JSON: {"schema": _tool_body_schema(route, parameter_schema)}},
         }
     return described, definitions
@@ -150,10 +150,6 @@ def _tool_body_schema(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> 
         "properties": properties,
         **({"required": required} if "required" in parameter_schema else {}),
     }
-
-
-def _is_body_required(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> bool:
-    return bool(set(parameter_schema.get("required", ())) - route.bound_names)
 
 
 def _extract_definitions(schema: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
@@ -244,21 +240,20 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
 
 
-def _operation_id(spec: RouteSpec) -> str:
-    words = spec.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
-    return f"{spec.method.lower()}_{words}"
-
-
 def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
     in_body = spec.method in {"POST", "PUT", "PATCH"}
+    words = spec.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
     good_reply = {"description": "It went well.", "content": dict(spec.content)}
     described: dict[str, Any] = {
-        "operationId": _operation_id(spec),
+        "operationId": f"{spec.method.lower()}_{words}",
         "tags": [spec.tag],
         "summary": spec.summary,
         **({"description": spec.description} if spec.description else {}),
         "security": [] if spec.is_open else [{TOKEN_SCHEME: []}],
-        "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(spec.path)],
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in _PATH_NAME.findall(spec.path)
+        ],
         "responses": {str(spec.status): good_reply, **error_responses(), **spec.responses},
     }
     if spec.path.endswith(_MODEL_PATHS):
@@ -275,10 +270,6 @@ def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
             {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
         )
     return described
-
-
-def _path_parameter(name: str) -> dict[str, JSONValue]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _query_parameter(parameter: Parameter) -> dict[str, JSONValue]:

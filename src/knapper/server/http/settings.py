@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.config import SettingOrigin, Settings
     from knapper.config.declarations import Setting, SettingValue
-    from knapper.config.files import ConfigDocument
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import Endpoint
     from knapper.server.workers import WorkerThreads
@@ -165,7 +164,9 @@ class RightsService:
         values, usual = rights_of(now), usual_rights(now)
         running = rights_of(self._hub.settings.client(client))
         document = files.read_toml(file) if file.exists() else files.ConfigDocument(path=file, values={}, lines={})
-        written = _section_of(document, client)
+        # What a file says of a client, which was checked to be in order.
+        clients = object_or_empty(document.values.get("clients"))
+        written = object_or_empty(clients.get(client))
         rows: list[JSONValue] = []
         for right in shown:
             name, place = right.name, document.place(f"clients.{client}.{right.name}")
@@ -183,12 +184,6 @@ class RightsService:
             }
             rows.append(row | _describe_range(right))
         return {"config_file": str(file), "is_writable": is_writable, "settings": rows}
-
-
-def _section_of(document: ConfigDocument, client: str) -> Mapping[str, object]:
-    """Return what a file says of a client, which was checked to be in order."""
-    clients = object_or_empty(document.values.get("clients"))
-    return object_or_empty(clients.get(client))
 
 
 def _describe_range(setting: Setting) -> dict[str, JSONValue]:

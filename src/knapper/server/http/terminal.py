@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from knapper import __version__, config
+from knapper import __version__
 from knapper.app import Hub
-from knapper.config import Settings, Vault, files
+from knapper.config import Settings, Vault, files, loading
 from knapper.errors import KnapError, RefusedError
 from knapper.server import credentials, security
 from knapper.server import terminal as protocol
@@ -74,7 +74,7 @@ class TerminalService:
         facts = {
             "instance": runtime.instance,
             "version": __version__,
-            "variables": config.variable_names(secret=False),
+            "variables": loading.variable_names(secret=False),
         }
         self._hello = json.dumps(facts).encode()
 
@@ -144,7 +144,7 @@ class TerminalService:
         if not hmac.compare_digest(question["same"], protocol.prove_same(self._key, own_variables)):
             raise Declined("a variable differs")
         options = question["options"]
-        settings = config.load(
+        settings = loading.load(
             {"default_vault": options["vault"]},
             config_file=options["config"],
             env_file=options["env_file"],
