@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate, islice
 from operator import mul
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -202,16 +201,17 @@ class SqliteSnapshot:
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Multiply it with all vectors in memory; in another thread where they are many, parallel to SQLite's work."""
         self.vector_cache.sync(self.connection)
-        excluded = () if where.include_log else self._logged()
-        rank = partial(self.vector_cache.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
-        ranking = self.executor.submit(rank) if len(self.vector_cache) >= self.many else None
+        allowed, logged = self._mask(where), () if where.include_log else self._logged()
+        ranking = self.vector_cache.begin(vector, limit=limit, allowed=allowed, without=logged)
+        # Only what needs no Python: a thread that waits for the interpreter takes half of the time again.
+        scans = self.executor.submit(ranking.scan) if len(self.vector_cache) >= self.many else None
 
         def read() -> Mapping[int, float]:
             try:
-                return ranking.result() if ranking else rank()
+                return ranking.best(scans.result() if scans else ranking.scan())
             except LookupError:  # the file of vectors is damaged: without it, all are read into memory
                 self.vector_cache.sync(self.connection)
-                return rank()
+                return self.vector_cache.rank(vector, limit=limit, allowed=allowed, without=logged)
 
         return read
 
