@@ -1,9 +1,11 @@
 """What counts for a note: its name, said as a whole or in part, of rare words or common ones; and how long it is."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from knapper.index.database import CHUNK_BITS, POSTINGS_PREFIX
@@ -11,12 +13,12 @@ from knapper.index.documents import Filter
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.snapshot import (
-    FusedScores,
+    NoteRanking,
     RankingWeights,
     SqliteSnapshot,
     SqliteSnapshotCache,
+    fuse_scores,
     rank_notes,
-    score_notes,
 )
 from knapper.index.tokenizer import Stemmer, parse_query, without_run_ends
 from knapper.index.words import fts5, postings
@@ -36,6 +38,7 @@ NOTES = {
     "Letters.md": "About the garden of a friend.\n",
     "Secret/Hangar.md": "Zeppelin upon zeppelin.\n\n# More\n\nzeppelin\n\n# Again\n\nzeppelin\n",
 }
+Ranker = Callable[[dict[int, list[float]], dict[int, int], dict[int, float]], NoteRanking]
 GUEST = Filter(policy=Policy(client="guest", hidden=("Secret/",)))
 
 
@@ -205,25 +208,44 @@ def test_both_engines_for_words_count_the_same_chunks_after_changes(tmp_path: Pa
             one.close()
 
     assert derived == plain
-    counts = {path_of[i]: count for i, count in plain.items() if i in path_of}
+    counts = {path_of[i]: count for i, count in zip(files, plain, strict=False)}
     assert (counts["Long.md"], counts["Diary.md"], counts["Secret/Hangar.md"]) == (3, 2, 1)
-    assert plain[10**6] == 0
+    assert plain[-1] == 0
 
 
-def test_a_long_note_counts_no_more_for_being_long() -> None:
-    weights = RankingWeights()
-    one, three = [0.9], [0.9, 0.2, 0.1]
+@pytest.fixture
+def rank(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ranker]:
+    """Rank notes by the scores of their chunks, how many chunks each has, and its name."""
+    with engine.open_snapshots().snapshot("") as snapshot:
 
-    scores = score_notes({1: one, 2: three, 3: three[:1]}, {1: 1, 2: 3, 3: 3}, {}, weights)
+        def rank(chunks: dict[int, list[float]], lengths: dict[int, int], names: dict[int, float]) -> NoteRanking:
+            def read_lengths(_: SqliteSnapshot, notes: Sequence[int], *, most: int) -> Sequence[int]:
+                assert most == 3
+                return [lengths[note] for note in notes]
+
+            monkeypatch.setattr(SqliteSnapshot, "lengths", read_lengths)
+            scores = {
+                note << CHUNK_BITS | number: score for note in chunks for number, score in enumerate(chunks[note])
+            }
+            # By words alone, where the best chunk gets 1 and the last 0.
+            fused = replace(fuse_scores(scores, {}, share=0.0), scores=np.array(list(scores.values())))
+            return rank_notes(snapshot, fused, names, RankingWeights())
+
+        yield rank
+
+
+def test_a_long_note_counts_no_more_for_being_long(rank: Ranker) -> None:
+    ranking = rank({1: [0.9], 2: [0.9, 0.2, 0.1], 3: [0.9]}, {1: 1, 2: 3, 3: 3}, {})
+    scores = dict(zip(ranking.notes.tolist(), ranking.scores.tolist(), strict=True))
 
     assert scores[1] > scores[2] > scores[3]
-    assert scores[3] == pytest.approx(0.9 / 1.75**weights.evenness)
+    assert scores[3] == pytest.approx(0.9 / 1.75 ** RankingWeights().evenness)
 
 
-def test_many_good_passages_still_count_more_than_one() -> None:
-    scores = score_notes({1: [0.9], 2: [0.9, 0.9, 0.9]}, {1: 1, 2: 3}, {}, RankingWeights())
+def test_many_good_passages_still_count_more_than_one(rank: Ranker) -> None:
+    ranking = rank({1: [0.9], 2: [0.9, 0.9, 0.9]}, {1: 1, 2: 3}, {})
 
-    assert scores[2] > scores[1]
+    assert ranking.notes[ranking.best(1)].tolist() == [2]
 
 
 def test_a_short_note_about_it_comes_before_a_long_one_that_mentions_it(tmp_path: Path) -> None:
@@ -239,21 +261,10 @@ def test_a_short_note_about_it_comes_before_a_long_one_that_mentions_it(tmp_path
     assert [hit.parts["passages"] for hit in hits] == [1, 3]
 
 
-def test_chunks_that_were_removed_meanwhile_still_count(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two, three = (number << CHUNK_BITS for number in (1, 2, 3))
-    scores = {one: 0.5, two: 1.0, two + 1: 0.5, **{three + number: 0.1 for number in range(4)}}
+def test_chunks_that_were_removed_meanwhile_still_count(rank: Ranker) -> None:
+    ranking = rank({1: [0.5], 2: [1.0, 0.5], 3: [0.1] * 4}, {1: 0, 2: 0, 3: 0}, {1: 0.2, 7: 0.4})
 
-    def no_lengths(_snapshot: SqliteSnapshot, notes: Sequence[int], *, most: int) -> dict[int, int]:
-        assert most == 3
-        return dict.fromkeys(notes, 0)
-
-    monkeypatch.setattr(SqliteSnapshot, "lengths", no_lengths)
-    with engine.open_snapshots().snapshot("") as snapshot:
-        ranking = rank_notes(
-            snapshot, FusedScores(scores=scores, keyword=scores, dense={}), {1: 0.2, 7: 0.4}, RankingWeights()
-        )
-
-    assert ranking.lengths == {1: 1, 2: 2, 3: 3}
-    assert ranking.best(3) == [2, 1, 7]
-    assert ranking.best(9) == [2, 1, 7, 3]
+    assert dict(zip(ranking.notes.tolist(), ranking.lengths.tolist(), strict=True)) == {1: 1, 2: 2, 3: 3, 7: 0}
+    assert ranking.notes[ranking.best(3)].tolist() == [2, 1, 7]
+    assert ranking.notes[ranking.best(9)].tolist() == [2, 1, 7, 3]
     assert ranking.best(0) == []

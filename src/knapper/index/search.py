@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -67,60 +67,81 @@ class Hit:
     """The same text in other notes, where the query asked for each text once."""
 
 
-def order_chunks(snapshot: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
-    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched."""
-    chunks_by_note = {note: ranking.chunks_by_note.get(note, ()) for note in notes}
-    scores = ranking.chunks.scores
-    property_chunks = snapshot.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
-    ordered: dict[int, list[int]] = {}
-    for note, note_chunks in chunks_by_note.items():
-        if note_chunks:
-            sorted_chunks = [
-                (-scores[chunk] * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
-                for chunk in note_chunks
-            ]
-            ordered[note] = [chunk for _, chunk in sorted(sorted_chunks)]
+def order_chunks(
+    snapshot: IndexSnapshot, ranking: NoteRanking, places: Sequence[int]
+) -> dict[int, Mapping[int, float]]:
+    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched.
+
+    Args:
+        snapshot: Of the index.
+        ranking: Of its notes.
+        places: Of notes in the ranking.
+
+    Returns:
+        For each place the note's chunks, best first, each with its own score.
+    """
+    matches = {place: ranking.matches(place) for place in places}
+    property_chunks = snapshot.properties([chunk for scores in matches.values() for chunk in scores])
+    ordered: dict[int, Mapping[int, float]] = {}
+    for place, scores in matches.items():
+        if scores:
+            sorted_chunks = sorted(
+                (-score * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
+                for chunk, score in scores.items()
+            )
+            ordered[place] = {chunk: scores[chunk] for _, chunk in sorted_chunks}
         else:
-            first_chunk = snapshot.representative_chunk(note)
-            ordered[note] = [] if first_chunk is None else [first_chunk]
+            first_chunk = snapshot.representative_chunk(int(ranking.notes[place]))
+            ordered[place] = {} if first_chunk is None else {first_chunk: 0.0}
     return ordered
 
 
 def read_hits(
     snapshot: IndexSnapshot,
     ranking: NoteRanking,
-    chunks_by_note: Mapping[int, Sequence[int]],
+    chunks_by_place: Mapping[int, Mapping[int, float]],
     *,
     limit: int,
     per_note: int,
 ) -> list[Hit]:
-    """Read the best chunks of *chunks_by_note*, best first."""
-    chunks, notes = ranking.chunks, ranking.notes
+    """Read the best chunks of notes, best first; see `order_chunks`."""
     candidates: list[tuple[float, int, int]] = []
-    for note, note_chunks in chunks_by_note.items():
-        top = chunks.scores.get(note_chunks[0], 0.0) if note_chunks else 0.0
-        for place, chunk in enumerate(note_chunks[:per_note]):
-            share = _FURTHER_CHUNK_SHARE * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
-            candidates.append((notes[note] * share, chunk, note))
+    for place, scores in chunks_by_place.items():
+        note_score, top = float(ranking.scores[place]), next(iter(scores.values()), 0.0)
+        for rank, (chunk, score) in enumerate(islice(scores.items(), per_note)):
+            share = _FURTHER_CHUNK_SHARE * min(score / top, 1.0) if rank and top > 0 else 1.0
+            candidates.append((note_score * share, chunk, place))
     candidates.sort(key=lambda one: (-one[0], one[1]))
-    rows = {row.id: row for row in snapshot.rows([chunk for _, chunk, _ in candidates[:limit]])}
+    chosen = candidates[:limit]
+    if not chosen:
+        return []
+    scores, chunks, places = zip(*chosen, strict=True)
+    rows = {row.id: row for row in snapshot.rows(chunks)}
     return [
-        Hit(row=rows[chunk], score=score, parts=_score_parts(ranking, chunk, note))
-        for score, chunk, note in candidates[:limit]
+        Hit(row=rows[chunk], score=score, parts=parts)
+        for score, chunk, parts in zip(scores, chunks, _score_parts(ranking, chunks, places), strict=True)
         if chunk in rows
     ]
 
 
-def _score_parts(ranking: NoteRanking, chunk: int, note: int) -> dict[str, float]:
-    chunks = ranking.chunks
-    return {
-        "keyword": chunks.keyword.get(chunk, 0.0),
-        "dense": chunks.dense.get(chunk, 0.0),
-        "chunk": chunks.scores.get(chunk, 0.0),
-        "name": ranking.names.get(note, 0.0),
-        "passages": float(ranking.lengths.get(note, 0)),
-        "note": ranking.notes[note],
-    }
+def _score_parts(ranking: NoteRanking, chunks: Sequence[int], places: Sequence[int]) -> Iterator[dict[str, float]]:
+    """Yield the parts of the score of each chunk, whose note is at the place in the ranking."""
+    fused, ids, at_notes = ranking.chunks, np.array(chunks, np.int64), np.array(places, np.intp)
+    at = fused.chunks.searchsorted(ids)
+    # A chunk that is shown for its note's name alone has no score.
+    is_scored = np.append(fused.chunks, -1)[at] == ids
+    scored = [np.append(part, 0.0)[at] * is_scored for part in (fused.keyword, fused.dense, fused.scores)]
+    parts = (*scored, ranking.lengths[at_notes].astype(np.float64), ranking.scores[at_notes])
+    rows: list[list[float]] = np.stack(parts, axis=1).tolist()
+    for note, values in zip(ranking.notes[at_notes].tolist(), rows, strict=True):
+        yield {
+            "keyword": values[0],
+            "dense": values[1],
+            "chunk": values[2],
+            "name": ranking.names.get(note, 0.0),
+            "passages": values[3],
+            "note": values[4],
+        }
 
 
 RelatedReason = Literal["task", "current_note", "linked"]
@@ -156,6 +177,8 @@ class _RelatedScore:
 
     best: NoteRanking
     """The first ranking with the note, whose chunk is shown."""
+    place: int
+    """Of the note in it."""
     score: float = 0.0
     why: list[RelatedReason] = field(default_factory=list[RelatedReason])
 
@@ -171,15 +194,17 @@ def join_rankings(
     """Join rankings by scores relative to each one's best; notes linked with the open note come first."""
     notes: dict[int, _RelatedScore] = {}
     for why, ranking_of_reason in rankings.items():
-        candidates = [
-            note
-            for note in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
-            if ranking_of_reason.chunks_by_note.get(note) or snapshot.representative_chunk(note) is not None
+        places = [
+            place
+            for place in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
+            if ranking_of_reason.matches(place)
+            or snapshot.representative_chunk(int(ranking_of_reason.notes[place])) is not None
         ]
-        best_score = max((ranking_of_reason.notes[note] for note in candidates), default=0.0)
-        for note in candidates if best_score > 0 else ():
-            related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason))
-            related_score.score += _REASON_WEIGHTS[why] * ranking_of_reason.notes[note] / best_score
+        best_score = max((float(ranking_of_reason.scores[place]) for place in places), default=0.0)
+        for place in places if best_score > 0 else ():
+            note = int(ranking_of_reason.notes[place])
+            related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason, place=place))
+            related_score.score += _REASON_WEIGHTS[why] * float(ranking_of_reason.scores[place]) / best_score
             related_score.why.append(why)
     paths = snapshot.paths(notes)
     for note, path in paths.items():
@@ -187,7 +212,7 @@ def join_rankings(
             notes[note].score += _REASON_WEIGHTS["linked"]
             notes[note].why.append("linked")
     ranked = sorted((note for note in paths if paths[note] != current), key=lambda i: (-notes[i].score, paths[i]))
-    hits_by_note = _read_best_hits(snapshot, {note: notes[note].best for note in ranked[:limit]})
+    hits_by_note = _read_best_hits(snapshot, [notes[note] for note in ranked[:limit]])
     return tuple(
         RelatedHit(hit=hits_by_note[note], score=notes[note].score, why=tuple(notes[note].why))
         for note in ranked[:limit]
@@ -195,16 +220,16 @@ def join_rankings(
     )
 
 
-def _read_best_hits(snapshot: IndexSnapshot, rankings: Mapping[int, NoteRanking]) -> dict[int, Hit]:
+def _read_best_hits(snapshot: IndexSnapshot, notes: Sequence[_RelatedScore]) -> dict[int, Hit]:
     """Read the best chunk of each note from its first ranking."""
-    by_ranking: defaultdict[int, list[int]] = defaultdict(list)
-    for note, note_ranking in rankings.items():
-        by_ranking[id(note_ranking)].append(note)
+    by_ranking: defaultdict[int, list[_RelatedScore]] = defaultdict(list)
+    for note in notes:
+        by_ranking[id(note.best)].append(note)
     hits_by_note: dict[int, Hit] = {}
-    for notes in by_ranking.values():
-        note_ranking = rankings[notes[0]]
-        ordered_chunks = order_chunks(snapshot, note_ranking, notes)
-        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(notes), per_note=1):
+    for of_ranking in by_ranking.values():
+        note_ranking = of_ranking[0].best
+        ordered_chunks = order_chunks(snapshot, note_ranking, [note.place for note in of_ranking])
+        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(of_ranking), per_note=1):
             hits_by_note[snapshot.note(hit.row.id)] = hit
     return hits_by_note
 
@@ -334,7 +359,7 @@ class Searcher:
             pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
             ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
             hits = _read_query_hits(snapshot, prepared, ranking)
-            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))[:MAX_NEAREST]
+            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))[:MAX_NEAREST]
         return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
@@ -354,7 +379,7 @@ class Searcher:
             joined = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
             hits = _with_cosines(snapshot, prepared, [one.hit for one in joined])
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
-            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
+            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
         return SearchResult(
             related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits)
@@ -396,18 +421,17 @@ class Searcher:
 
     def _rank_notes(
         self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores
-    ) -> tuple[NoteRanking, Mapping[int, float]]:
-        """Rank the matching notes and chunks, and add remarks where needed; also return the cosines of all others."""
+    ) -> tuple[NoteRanking, FusedScores]:
+        """Rank the matching notes and chunks, and add remarks where needed; also return the chunks that aren't near."""
         question = prepared.question
         rankings = _score_chunks(snapshot, prepared, nearest)
         chunks = self._fuse(rankings, question.fusion or self._fusion, prepared.meaning)
         floor = snapshot.floor()
-        near = {chunk for chunk, cosine in rankings.dense.items() if floor is None or cosine >= floor}
-        if near and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
+        is_near = chunks.cosines > -np.inf if floor is None else chunks.cosines >= floor
+        if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
-        rest = {chunk: cosine for chunk, cosine in rankings.dense.items() if chunk not in near}
-        return keep_matching(ranking, near.union(rankings.keyword)), rest
+        return keep_matching(ranking, is_near | chunks.has_word), chunks.below(is_near)
 
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
@@ -482,8 +506,8 @@ def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking
     question = prepared.question
     limit = 2 * question.limit if question.merges_copies else question.limit
     while True:
-        chunks_by_note = order_chunks(snapshot, ranking, ranking.best(limit))
-        hits = read_hits(snapshot, ranking, chunks_by_note, limit=limit, per_note=question.per_note)
+        chunks_by_place = order_chunks(snapshot, ranking, ranking.best(limit))
+        hits = read_hits(snapshot, ranking, chunks_by_place, limit=limit, per_note=question.per_note)
         merged = merge_copies(hits) if question.merges_copies else hits
         if len(merged) >= question.limit or len(hits) < limit:
             return _with_cosines(snapshot, prepared, merged[: question.limit])

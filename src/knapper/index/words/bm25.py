@@ -49,6 +49,8 @@ class _TableState:
     total: int
     drift: float
     """By how much a term's peak may have grown, as the mean length changed."""
+    file_counts: NDArray[np.int64]
+    """The number of rows by file id."""
 
     def ids(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the ids of rows by their positions."""
@@ -203,15 +205,10 @@ class PostingsEngine:
         Raises:
             LookupError: The database names no whole file.
         """
-        state = self._state(connection, table)
-        starts = np.array(files, np.int64) << table.file_shift
-        ends = starts + (1 << table.file_shift)
-        counts = _count_between(state.lists.ids, starts, ends)
-        if len(state.added):
-            counts += _count_between(state.added, starts, ends)
-        if state.dropped is not None:
-            counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
-        return np.minimum(counts, most).tolist()
+        counts, ids = self._state(connection, table).file_counts, np.array(files, np.int64)
+        found = counts.take(ids, mode="clip")
+        found[ids >= len(counts)] = 0
+        return np.minimum(found, most).tolist()
 
     def holding(
         self, connection: sqlite3.Connection, question_words: Sequence[QueryWord], files: Collection[int]
@@ -308,13 +305,6 @@ class PostingsEngine:
         self._spare_sums[table.name] = sums
 
 
-def _count_between(
-    ids: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.signedinteger[Any]]:
-    """Count the ids, which are ascending, from each start to before its end."""
-    return np.searchsorted(ids, ends) - np.searchsorted(ids, starts)
-
-
 def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which rows are of allowed files."""
     files = state.all_ids() >> table.file_shift
@@ -341,6 +331,12 @@ def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLis
     norms = postings.row_norms(lengths, total, all_words)
     if dropped is not None:
         norms[: len(dropped)][dropped] = np.inf
+    file_counts = lists.count_by_file(table.file_shift)
+    if added or dropped is not None:
+        new = np.array([row_id for row_id, _ in added], np.int64) >> table.file_shift
+        file_counts = np.pad(file_counts, (0, max(int(new.max(initial=0)) + 1 - len(file_counts), 0)))
+        np.add.at(file_counts, new, 1)
+        np.subtract.at(file_counts, dropped_ids[is_known] >> table.file_shift, 1)
     mean, old_mean = all_words / max(total, 1), lists.lengths.mean() if len(lists.lengths) else 1.0
     return _TableState(
         lists=lists,
@@ -349,6 +345,7 @@ def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLis
         norms=norms,
         total=total,
         drift=max(float(mean / max(old_mean, 1e-9)), 1.0),
+        file_counts=file_counts,
     )
 
 

@@ -344,13 +344,12 @@ class KeywordRanker:
         total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
         return counts, total
 
-    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> dict[int, int]:
-        """Count the chunks of each file, up to *most*."""
+    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> Sequence[int]:
+        """Count the chunks of each file, in the given order, up to *most*."""
         postings = self._ready_postings(connection)
         if postings is not None:
             try:
-                counts = postings.lengths(connection, fts5.CHUNKS, files, most=most)
-                return dict(zip(files, counts, strict=True))
+                return postings.lengths(connection, fts5.CHUNKS, files, most=most)
             except (LookupError, ValueError):
                 postings.discard()
         rows = connection.execute(
@@ -358,7 +357,8 @@ class KeywordRanker:
             " WHERE c.id >= f.value << ?1 AND c.id < (f.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) f",
             (database.CHUNK_BITS, most, json.dumps(files)),
         )
-        return {int(file): int(count) for file, count in rows}
+        count_of: Mapping[int, int] = dict(rows)
+        return [int(count_of[file]) for file in files]
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""

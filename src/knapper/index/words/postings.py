@@ -72,6 +72,10 @@ class TermLists:
     """Terms that were looked up, whose rows had their checksum; a question looks for each of its words several times,
     and reads few of a large file's pages."""
 
+    def count_by_file(self, shift: int) -> NDArray[np.int64]:
+        """Count the rows of each file, by its id, which is a row's without so many bits."""
+        return np.bincount(self.ids >> shift).astype(np.int64)
+
     def find(self, term: str) -> tuple[slice, float]:
         """Return where a term's rows are, and its peak; an empty slice where no row has it.
 
