@@ -48,6 +48,7 @@ def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 _FURTHER_CHUNK_SHARE = 0.5
 """Factor for each further chunk of a note, so that other notes are shown, too."""
+_NO_COSINE = float("-inf")
 _PROPERTIES_SHARE = 0.6
 """Factor for a chunk of properties when a note's chunks are sorted."""
 
@@ -81,7 +82,8 @@ def order_chunks(
         For each place the note's chunks, best first, each with its own score.
     """
     matches = {place: ranking.matches(place) for place in places}
-    property_chunks = snapshot.properties([chunk for scores in matches.values() for chunk in scores])
+    several = [chunk for scores in matches.values() if len(scores) > 1 for chunk in scores]
+    property_chunks = snapshot.properties(several) if several else set[int]()
     ordered: dict[int, Mapping[int, float]] = {}
     for place, scores in matches.items():
         if scores:
@@ -118,30 +120,30 @@ def read_hits(
     scores, chunks, places = zip(*chosen, strict=True)
     rows = {row.id: row for row in snapshot.rows(chunks)}
     return [
-        Hit(row=rows[chunk], score=score, parts=parts)
-        for score, chunk, parts in zip(scores, chunks, _score_parts(ranking, chunks, places), strict=True)
+        Hit(row=rows[chunk], score=score, parts=parts, cosine=cosine if cosine > _NO_COSINE else None)
+        for score, chunk, (parts, cosine) in zip(scores, chunks, _score_parts(ranking, chunks, places), strict=True)
         if chunk in rows
     ]
 
 
-def _score_parts(ranking: NoteRanking, chunks: Sequence[int], places: Sequence[int]) -> Iterator[dict[str, float]]:
-    """Yield the parts of the score of each chunk, whose note is at the place in the ranking."""
-    fused, ids, at_notes = ranking.chunks, np.array(chunks, np.int64), np.array(places, np.intp)
-    at = fused.chunks.searchsorted(ids)
+def _score_parts(
+    ranking: NoteRanking, chunks: Sequence[int], places: Sequence[int]
+) -> Iterator[tuple[dict[str, float], float]]:
+    """Yield the parts of the score of each chunk, whose note is at the place in the ranking, and its cosine."""
+    at = [*places]
+    of_notes = zip(ranking.notes[at].tolist(), ranking.lengths[at].tolist(), ranking.scores[at].tolist(), strict=True)
     # A chunk that is shown for its note's name alone has no score.
-    is_scored = np.append(fused.chunks, -1)[at] == ids
-    scored = [np.append(part, 0.0)[at] * is_scored for part in (fused.keyword, fused.dense, fused.scores)]
-    parts = (*scored, ranking.lengths[at_notes].astype(np.float64), ranking.scores[at_notes])
-    rows: list[list[float]] = np.stack(parts, axis=1).tolist()
-    for note, values in zip(ranking.notes[at_notes].tolist(), rows, strict=True):
-        yield {
-            "keyword": values[0],
-            "dense": values[1],
-            "chunk": values[2],
+    for (note, length, note_score), of_chunk in zip(of_notes, ranking.chunks.of(chunks), strict=True):
+        keyword, dense, score, cosine = of_chunk
+        parts = {
+            "keyword": keyword,
+            "dense": dense,
+            "chunk": score,
             "name": ranking.names.get(note, 0.0),
-            "passages": values[3],
-            "note": values[4],
+            "passages": float(length),
+            "note": note_score,
         }
+        yield parts, cosine
 
 
 RelatedReason = Literal["task", "current_note", "linked"]
@@ -377,7 +379,8 @@ class Searcher:
                 rankings["current_note"] = self._rank_similar(snapshot, similar_scores(), open_note, request.where)
             open_path = open_note.path if open_note else None
             joined = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
-            hits = _with_cosines(snapshot, prepared, [one.hit for one in joined])
+            # A ranking by the open note has the cosines with that note's own vector.
+            hits = _with_cosines(snapshot, prepared, [replace(one.hit, cosine=None) for one in joined])
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
             nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
@@ -562,13 +565,14 @@ def rerank_hits(reranker: PausingReranker, query: str, hits: Sequence[Hit]) -> t
 
 
 def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Add the cosine between each hit and the query's own vector, also to those that were found by their words."""
-    if prepared.vector is None or not hits:
+    """Add the cosine with the query's own vector to hits without one, such as those found by their words."""
+    without = [hit.row.id for hit in hits if hit.cosine is None]
+    if prepared.vector is None or not without:
         return tuple(hits)
-    ids, rows = snapshot.vectors([hit.row.id for hit in hits])
+    ids, rows = snapshot.vectors(without)
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
-    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
+    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) if hit.cosine is None else hit for hit in hits)
 
 
 def _embed_known(embedder: Embedder, text: str) -> tuple[NDArray[np.float32] | None, str]:

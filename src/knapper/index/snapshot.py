@@ -406,6 +406,19 @@ class FusedScores:
     cosines: NDArray[np.float64]
     """Not normalised; below all others where the ranking by meaning doesn't contain it."""
 
+    def of(self, chunks: Sequence[int]) -> list[list[float]]:
+        """Return the keyword, dense and joint score of each chunk, and its cosine; as of none where it isn't ranked."""
+        ids = np.array(chunks, np.int64)
+        at = self.chunks.searchsorted(ids)
+        is_known = at < len(self.chunks)
+        is_known[is_known] = self.chunks[at[is_known]] == ids[is_known]
+        places = at[is_known]
+        columns = np.zeros((4, len(ids)))
+        columns[3] = -np.inf
+        for column, part in zip(columns, (self.keyword, self.dense, self.scores, self.cosines), strict=True):
+            column[is_known] = part[places]
+        return columns.T.tolist()
+
     def below(self, is_near: NDArray[np.bool_]) -> FusedScores:
         """Return the chunks of the ranking by meaning that aren't near, scored by their cosines alone."""
         is_far = ~is_near & (self.cosines > -np.inf)

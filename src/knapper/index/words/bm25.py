@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +118,8 @@ class PostingsEngine:
         self._folder = folder
         self._lock = threading.Lock()
         self._file: PostingsFile | None = None
+        self._seen: tuple[Mapping[str, object], PostingsFile | None] = {}, None
+        """What the index said of itself at the last question, in one snapshot the very same object, and its file."""
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
@@ -130,12 +132,13 @@ class PostingsEngine:
 
     def close(self) -> None:
         """Give the file's memory back."""
-        self._file, self._states, self._masks = None, {}, []
+        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
         self._spare_sums.clear()
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
-        file, self._file, self._states, self._masks = self._file, None, {}, []
+        file = self._file
+        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
         if file is not None:
             with suppress(OSError):
                 (self._folder / file.name).unlink(missing_ok=True)
@@ -241,11 +244,14 @@ class PostingsEngine:
         return dict(zip(ids[is_stored].tolist(), file.names.stems(places[is_stored].tolist()), strict=True))
 
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
-        name = postings.name_of(connection)
-        file = self._file
+        meta, (seen, file) = database.meta_of(connection), self._seen
+        if meta is seen:
+            return file
+        name, file = postings.name_of(connection), self._file
         if not name or file is None or file.name != name or file.uid != database.state_of(connection)[0]:
             file = postings.open_named(connection, self._folder) if name else None
             self._file = file
+        self._seen = meta, file
         return file
 
     def _state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
