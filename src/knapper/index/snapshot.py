@@ -22,7 +22,7 @@ from knapper.index.store import ChunkRow, IndexStore, floor_key
 from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.index.words.fulltext import KeywordRanker, NameScores
-from knapper.system.arrays import np
+from knapper.system.arrays import first_of_groups, np
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -569,13 +569,6 @@ class NoteRanking:
         )
 
 
-def _first_of_groups(groups: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return where each group begins; the same ones stand together."""
-    is_first = np.ones(len(groups), np.bool_)
-    np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
-    return is_first.nonzero()[0]
-
-
 def _add_best(
     scores: NDArray[np.float64], groups: NDArray[np.int64], heads: NDArray[np.intp], ranks: Sequence[float]
 ) -> NDArray[np.float64]:
@@ -614,7 +607,7 @@ def rank_notes(
 ) -> NoteRanking:
     """Score the notes of the matching chunks and names: the best chunks of each, plus what its name adds."""
     groups = chunks.chunks >> database.CHUNK_BITS
-    heads = _first_of_groups(groups)
+    heads = first_of_groups(groups)
     stops = np.append(heads[1:], len(groups))[: len(heads)]
     notes = groups[heads]
     lengths = _count_chunks(snapshot, notes, stops - heads, most=len(weights.ranks))
@@ -660,7 +653,7 @@ def keep_matching(ranking: NoteRanking, is_matching: NDArray[np.bool_]) -> NoteR
 def rank_nearest(chunks: FusedScores) -> NoteRanking:
     """Rank notes by the cosine of their nearest chunk alone, for an offer where nothing matches."""
     groups = chunks.chunks >> database.CHUNK_BITS
-    heads = _first_of_groups(groups)
+    heads = first_of_groups(groups)
     return NoteRanking(
         chunks=chunks,
         names={},

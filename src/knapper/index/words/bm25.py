@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from knapper.index import database
 from knapper.index.words import fts5, postings
 from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
-from knapper.index.words.postings import PostingsFile, TermLists
+from knapper.index.words.postings import NameStems, PostingsFile, TermLists
 from knapper.system.arrays import np
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class PostingsEngine:
         counts: dict[str, int] = {}
         for word in question_words:
             if word.token:
-                rows = state.lists.rows[state.lists.find(word.token)[0]]
+                rows = state.lists.rows[state.lists.find(word.token).place]
                 if word.token in added:
                     rows = np.concatenate((rows, added[word.token][0]))
             else:
@@ -228,8 +228,15 @@ class PostingsEngine:
             is_found |= _positions(term.rows, rows)[1]
         return set(state.ids(rows[is_found]).tolist())
 
-    def name_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> dict[int, list[list[str]]]:
-        """Return the stems of each name of those files whose names are still what the derived file holds.
+    def name_stems(
+        self, connection: sqlite3.Connection, files: Sequence[int], stems: Collection[str]
+    ) -> tuple[NameStems, dict[str, int]]:
+        """Return the stems of the names of those files whose names are still what the derived file holds.
+
+        Args:
+            connection: In a snapshot.
+            files: Their ids.
+            stems: Of a query; the number of each that is in any name is returned, too.
 
         Raises:
             LookupError: The database names no whole file.
@@ -241,7 +248,8 @@ class PostingsEngine:
         places, is_stored = _positions(state.lists.ids, ids)
         if state.dropped is not None:
             is_stored &= ~state.dropped[places]
-        return dict(zip(ids[is_stored].tolist(), file.names.stems(places[is_stored].tolist()), strict=True))
+        numbers = {stem: number for stem in stems if (number := state.lists.find(stem).number) >= 0}
+        return file.names.of(ids[is_stored], places[is_stored]), numbers
 
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
         meta, (seen, file) = database.meta_of(connection), self._seen
@@ -388,7 +396,7 @@ def _read_added(
 
 
 def _token_term(table: WordTable, state: _TableState, word: QueryWord, added: NDArray[np.int64] | None) -> _ScoredTerm:
-    place, peak = state.lists.find(word.token)
+    place, peak, _ = state.lists.find(word.token)
     rows, weights = state.lists.rows[place], state.lists.weights[place]
     count = len(rows)
     if state.dropped is not None:
