@@ -94,7 +94,7 @@ def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_mat
 ) -> None:
     postings.build(engine.store.database)
     save_some(engine, 4)
-    monkeypatch.setattr(bm25, "_LONG_LIST", 0)
+    monkeypatch.setattr(bm25, "_LONG_SHARE", 0.0)
     derived, plain = fulltext.KeywordRanker(engine.folder), fulltext.KeywordRanker(None)
     pick = random.Random(6)
     with engine.store.database.snapshot() as connection:

@@ -26,6 +26,7 @@ class Connection(sqlite3.Connection):
 
     is_snapshot = False
     meta: Mapping[str, object] | None = None
+    state: tuple[str, int] | None = None
 
     def __del__(self) -> None:
         """Close it with its last user."""
@@ -35,11 +36,11 @@ class Connection(sqlite3.Connection):
     def begin_snapshot(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
-        self.is_snapshot, self.meta = True, None
+        self.is_snapshot, self.meta, self.state = True, None, None
 
     def end_snapshot(self) -> None:
         """End it."""
-        self.is_snapshot, self.meta = False, None
+        self.is_snapshot, self.meta, self.state = False, None, None
         self.execute("ROLLBACK" if self.in_transaction else "SELECT 1")
 
 
@@ -56,8 +57,13 @@ def meta_of(connection: sqlite3.Connection) -> Mapping[str, object]:
 
 def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     """Return the state that a connection sees: the index's id, and its number of written transactions."""
+    if isinstance(connection, Connection) and connection.state is not None:
+        return connection.state
     meta = meta_of(connection)
-    return str(meta["uid"]), int(str(meta["generation"]))
+    state = str(meta["uid"]), int(str(meta["generation"]))
+    if isinstance(connection, Connection) and connection.is_snapshot:
+        connection.state = state
+    return state
 
 
 def removed_since(connection: sqlite3.Connection) -> int:

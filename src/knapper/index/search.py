@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -48,6 +48,7 @@ def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 _FURTHER_CHUNK_SHARE = 0.5
 """Factor for each further chunk of a note, so that other notes are shown, too."""
+_NO_COSINE = float("-inf")
 _PROPERTIES_SHARE = 0.6
 """Factor for a chunk of properties when a note's chunks are sorted."""
 
@@ -67,60 +68,82 @@ class Hit:
     """The same text in other notes, where the query asked for each text once."""
 
 
-def order_chunks(snapshot: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
-    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched."""
-    chunks_by_note = {note: ranking.chunks_by_note.get(note, ()) for note in notes}
-    scores = ranking.chunks.scores
-    property_chunks = snapshot.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
-    ordered: dict[int, list[int]] = {}
-    for note, note_chunks in chunks_by_note.items():
-        if note_chunks:
-            sorted_chunks = [
-                (-scores[chunk] * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
-                for chunk in note_chunks
-            ]
-            ordered[note] = [chunk for _, chunk in sorted(sorted_chunks)]
+def order_chunks(
+    snapshot: IndexSnapshot, ranking: NoteRanking, places: Sequence[int]
+) -> dict[int, Mapping[int, float]]:
+    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched.
+
+    Args:
+        snapshot: Of the index.
+        ranking: Of its notes.
+        places: Of notes in the ranking.
+
+    Returns:
+        For each place the note's chunks, best first, each with its own score.
+    """
+    matches = {place: ranking.matches(place) for place in places}
+    several = [chunk for scores in matches.values() if len(scores) > 1 for chunk in scores]
+    property_chunks = snapshot.properties(several) if several else set[int]()
+    ordered: dict[int, Mapping[int, float]] = {}
+    for place, scores in matches.items():
+        if scores:
+            sorted_chunks = sorted(
+                (-score * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
+                for chunk, score in scores.items()
+            )
+            ordered[place] = {chunk: scores[chunk] for _, chunk in sorted_chunks}
         else:
-            first_chunk = snapshot.representative_chunk(note)
-            ordered[note] = [] if first_chunk is None else [first_chunk]
+            first_chunk = snapshot.representative_chunk(int(ranking.notes[place]))
+            ordered[place] = {} if first_chunk is None else {first_chunk: 0.0}
     return ordered
 
 
 def read_hits(
     snapshot: IndexSnapshot,
     ranking: NoteRanking,
-    chunks_by_note: Mapping[int, Sequence[int]],
+    chunks_by_place: Mapping[int, Mapping[int, float]],
     *,
     limit: int,
     per_note: int,
 ) -> list[Hit]:
-    """Read the best chunks of *chunks_by_note*, best first."""
-    chunks, notes = ranking.chunks, ranking.notes
+    """Read the best chunks of notes, best first; see `order_chunks`."""
     candidates: list[tuple[float, int, int]] = []
-    for note, note_chunks in chunks_by_note.items():
-        top = chunks.scores.get(note_chunks[0], 0.0) if note_chunks else 0.0
-        for place, chunk in enumerate(note_chunks[:per_note]):
-            share = _FURTHER_CHUNK_SHARE * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
-            candidates.append((notes[note] * share, chunk, note))
+    for place, scores in chunks_by_place.items():
+        note_score, top = float(ranking.scores[place]), next(iter(scores.values()), 0.0)
+        for rank, (chunk, score) in enumerate(islice(scores.items(), per_note)):
+            share = _FURTHER_CHUNK_SHARE * min(score / top, 1.0) if rank and top > 0 else 1.0
+            candidates.append((note_score * share, chunk, place))
     candidates.sort(key=lambda one: (-one[0], one[1]))
-    rows = {row.id: row for row in snapshot.rows([chunk for _, chunk, _ in candidates[:limit]])}
+    chosen = candidates[:limit]
+    if not chosen:
+        return []
+    scores, chunks, places = zip(*chosen, strict=True)
+    rows = {row.id: row for row in snapshot.rows(chunks)}
     return [
-        Hit(row=rows[chunk], score=score, parts=_score_parts(ranking, chunk, note))
-        for score, chunk, note in candidates[:limit]
+        Hit(row=rows[chunk], score=score, parts=parts, cosine=cosine if cosine > _NO_COSINE else None)
+        for score, chunk, (parts, cosine) in zip(scores, chunks, _score_parts(ranking, chunks, places), strict=True)
         if chunk in rows
     ]
 
 
-def _score_parts(ranking: NoteRanking, chunk: int, note: int) -> dict[str, float]:
-    chunks = ranking.chunks
-    return {
-        "keyword": chunks.keyword.get(chunk, 0.0),
-        "dense": chunks.dense.get(chunk, 0.0),
-        "chunk": chunks.scores.get(chunk, 0.0),
-        "name": ranking.names.get(note, 0.0),
-        "passages": float(ranking.lengths.get(note, 0)),
-        "note": ranking.notes[note],
-    }
+def _score_parts(
+    ranking: NoteRanking, chunks: Sequence[int], places: Sequence[int]
+) -> Iterator[tuple[dict[str, float], float]]:
+    """Yield the parts of the score of each chunk, whose note is at the place in the ranking, and its cosine."""
+    at = [*places]
+    of_notes = zip(ranking.notes[at].tolist(), ranking.lengths[at].tolist(), ranking.scores[at].tolist(), strict=True)
+    # A chunk that is shown for its note's name alone has no score.
+    for (note, length, note_score), of_chunk in zip(of_notes, ranking.chunks.of(chunks), strict=True):
+        keyword, dense, score, cosine = of_chunk
+        parts = {
+            "keyword": keyword,
+            "dense": dense,
+            "chunk": score,
+            "name": ranking.names.get(note, 0.0),
+            "passages": float(length),
+            "note": note_score,
+        }
+        yield parts, cosine
 
 
 RelatedReason = Literal["task", "current_note", "linked"]
@@ -156,6 +179,8 @@ class _RelatedScore:
 
     best: NoteRanking
     """The first ranking with the note, whose chunk is shown."""
+    place: int
+    """Of the note in it."""
     score: float = 0.0
     why: list[RelatedReason] = field(default_factory=list[RelatedReason])
 
@@ -171,15 +196,17 @@ def join_rankings(
     """Join rankings by scores relative to each one's best; notes linked with the open note come first."""
     notes: dict[int, _RelatedScore] = {}
     for why, ranking_of_reason in rankings.items():
-        candidates = [
-            note
-            for note in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
-            if ranking_of_reason.chunks_by_note.get(note) or snapshot.representative_chunk(note) is not None
+        places = [
+            place
+            for place in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
+            if ranking_of_reason.matches(place)
+            or snapshot.representative_chunk(int(ranking_of_reason.notes[place])) is not None
         ]
-        best_score = max((ranking_of_reason.notes[note] for note in candidates), default=0.0)
-        for note in candidates if best_score > 0 else ():
-            related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason))
-            related_score.score += _REASON_WEIGHTS[why] * ranking_of_reason.notes[note] / best_score
+        best_score = max((float(ranking_of_reason.scores[place]) for place in places), default=0.0)
+        for place in places if best_score > 0 else ():
+            note = int(ranking_of_reason.notes[place])
+            related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason, place=place))
+            related_score.score += _REASON_WEIGHTS[why] * float(ranking_of_reason.scores[place]) / best_score
             related_score.why.append(why)
     paths = snapshot.paths(notes)
     for note, path in paths.items():
@@ -187,7 +214,7 @@ def join_rankings(
             notes[note].score += _REASON_WEIGHTS["linked"]
             notes[note].why.append("linked")
     ranked = sorted((note for note in paths if paths[note] != current), key=lambda i: (-notes[i].score, paths[i]))
-    hits_by_note = _read_best_hits(snapshot, {note: notes[note].best for note in ranked[:limit]})
+    hits_by_note = _read_best_hits(snapshot, [notes[note] for note in ranked[:limit]])
     return tuple(
         RelatedHit(hit=hits_by_note[note], score=notes[note].score, why=tuple(notes[note].why))
         for note in ranked[:limit]
@@ -195,16 +222,16 @@ def join_rankings(
     )
 
 
-def _read_best_hits(snapshot: IndexSnapshot, rankings: Mapping[int, NoteRanking]) -> dict[int, Hit]:
+def _read_best_hits(snapshot: IndexSnapshot, notes: Sequence[_RelatedScore]) -> dict[int, Hit]:
     """Read the best chunk of each note from its first ranking."""
-    by_ranking: defaultdict[int, list[int]] = defaultdict(list)
-    for note, note_ranking in rankings.items():
-        by_ranking[id(note_ranking)].append(note)
+    by_ranking: defaultdict[int, list[_RelatedScore]] = defaultdict(list)
+    for note in notes:
+        by_ranking[id(note.best)].append(note)
     hits_by_note: dict[int, Hit] = {}
-    for notes in by_ranking.values():
-        note_ranking = rankings[notes[0]]
-        ordered_chunks = order_chunks(snapshot, note_ranking, notes)
-        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(notes), per_note=1):
+    for of_ranking in by_ranking.values():
+        note_ranking = of_ranking[0].best
+        ordered_chunks = order_chunks(snapshot, note_ranking, [note.place for note in of_ranking])
+        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(of_ranking), per_note=1):
             hits_by_note[snapshot.note(hit.row.id)] = hit
     return hits_by_note
 
@@ -334,7 +361,7 @@ class Searcher:
             pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
             ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
             hits = _read_query_hits(snapshot, prepared, ranking)
-            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))[:MAX_NEAREST]
+            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))[:MAX_NEAREST]
         return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
@@ -352,9 +379,10 @@ class Searcher:
                 rankings["current_note"] = self._rank_similar(snapshot, similar_scores(), open_note, request.where)
             open_path = open_note.path if open_note else None
             joined = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
-            hits = _with_cosines(snapshot, prepared, [one.hit for one in joined])
+            # A ranking by the open note has the cosines with that note's own vector.
+            hits = _with_cosines(snapshot, prepared, [replace(one.hit, cosine=None) for one in joined])
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
-            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(snapshot, rest))
+            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
         return SearchResult(
             related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits)
@@ -396,18 +424,17 @@ class Searcher:
 
     def _rank_notes(
         self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores
-    ) -> tuple[NoteRanking, Mapping[int, float]]:
-        """Rank the matching notes and chunks, and add remarks where needed; also return the cosines of all others."""
+    ) -> tuple[NoteRanking, FusedScores]:
+        """Rank the matching notes and chunks, and add remarks where needed; also return the chunks that aren't near."""
         question = prepared.question
         rankings = _score_chunks(snapshot, prepared, nearest)
         chunks = self._fuse(rankings, question.fusion or self._fusion, prepared.meaning)
         floor = snapshot.floor()
-        near = {chunk for chunk, cosine in rankings.dense.items() if floor is None or cosine >= floor}
-        if near and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
+        is_near = chunks.cosines > -np.inf if floor is None else chunks.cosines >= floor
+        if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
-        rest = {chunk: cosine for chunk, cosine in rankings.dense.items() if chunk not in near}
-        return keep_matching(ranking, near.union(rankings.keyword)), rest
+        return keep_matching(ranking, is_near | chunks.has_word), chunks.below(is_near)
 
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
@@ -482,8 +509,8 @@ def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking
     question = prepared.question
     limit = 2 * question.limit if question.merges_copies else question.limit
     while True:
-        chunks_by_note = order_chunks(snapshot, ranking, ranking.best(limit))
-        hits = read_hits(snapshot, ranking, chunks_by_note, limit=limit, per_note=question.per_note)
+        chunks_by_place = order_chunks(snapshot, ranking, ranking.best(limit))
+        hits = read_hits(snapshot, ranking, chunks_by_place, limit=limit, per_note=question.per_note)
         merged = merge_copies(hits) if question.merges_copies else hits
         if len(merged) >= question.limit or len(hits) < limit:
             return _with_cosines(snapshot, prepared, merged[: question.limit])
@@ -538,13 +565,14 @@ def rerank_hits(reranker: PausingReranker, query: str, hits: Sequence[Hit]) -> t
 
 
 def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Add the cosine between each hit and the query's own vector, also to those that were found by their words."""
-    if prepared.vector is None or not hits:
+    """Add the cosine with the query's own vector to hits without one, such as those found by their words."""
+    without = [hit.row.id for hit in hits if hit.cosine is None]
+    if prepared.vector is None or not without:
         return tuple(hits)
-    ids, rows = snapshot.vectors([hit.row.id for hit in hits])
+    ids, rows = snapshot.vectors(without)
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
-    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) for hit in hits)
+    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) if hit.cosine is None else hit for hit in hits)
 
 
 def _embed_known(embedder: Embedder, text: str) -> tuple[NDArray[np.float32] | None, str]:

@@ -5,7 +5,6 @@ Has the interface that a search uses, its implementation over SQLite, and the fu
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 import sqlite3
@@ -14,9 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate, islice
-from operator import mul
+from itertools import accumulate, compress, islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.index import database
@@ -25,7 +22,7 @@ from knapper.index.store import ChunkRow, IndexStore, floor_key
 from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.index.words.fulltext import KeywordRanker, NameScores
-from knapper.system.arrays import np
+from knapper.system.arrays import first_of_groups, np
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -98,8 +95,8 @@ class IndexSnapshot(Protocol):
         """Return the chunk to show for a note of which only the name matched; None where it has no chunks."""
         ...
 
-    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
-        """Count the chunks of each note, up to *most*."""
+    def lengths(self, notes: Sequence[int], *, most: int) -> Sequence[int]:
+        """Count the chunks of each note, in the given order, up to *most*."""
         ...
 
     def properties(self, ids: Collection[int]) -> set[int]:
@@ -202,16 +199,17 @@ class SqliteSnapshot:
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Multiply it with all vectors in memory; in another thread where they are many, parallel to SQLite's work."""
         self.vector_cache.sync(self.connection)
-        excluded = () if where.include_log else self._logged()
-        rank = partial(self.vector_cache.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
-        ranking = self.executor.submit(rank) if len(self.vector_cache) >= self.many else None
+        allowed, logged = self._mask(where), () if where.include_log else self._logged()
+        ranking = self.vector_cache.begin(vector, limit=limit, allowed=allowed, without=logged)
+        # Only what needs no Python: a thread that waits for the interpreter takes half of the time again.
+        scans = self.executor.submit(ranking.scan) if len(self.vector_cache) >= self.many else None
 
         def read() -> Mapping[int, float]:
             try:
-                return ranking.result() if ranking else rank()
+                return ranking.best(scans.result() if scans else ranking.scan())
             except LookupError:  # the file of vectors is damaged: without it, all are read into memory
                 self.vector_cache.sync(self.connection)
-                return rank()
+                return self.vector_cache.rank(vector, limit=limit, allowed=allowed, without=logged)
 
         return read
 
@@ -272,7 +270,7 @@ class SqliteSnapshot:
         ).fetchone()
         return int(row[0]) if row else None
 
-    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+    def lengths(self, notes: Sequence[int], *, most: int) -> Sequence[int]:
         """Count in the range of each note's chunk ids."""
         return self.keywords.lengths(self.connection, notes, most=most)
 
@@ -394,12 +392,46 @@ class RankingWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedScores:
-    """The scores of chunks by id with their parts, each in 0..1."""
+    """The scores of chunks with their parts, each in 0..1: arrays with an element for each chunk."""
 
-    scores: Mapping[int, float]
-    keyword: Mapping[int, float]
-    """Only the chunks that the ranking contains."""
-    dense: Mapping[int, float]
+    chunks: NDArray[np.int64]
+    """Ids, ascending."""
+    scores: NDArray[np.float64]
+    keyword: NDArray[np.float64]
+    """0 where the ranking by words doesn't contain the chunk."""
+    dense: NDArray[np.float64]
+    """0 where that by meaning doesn't."""
+    has_word: NDArray[np.bool_]
+    """Whether the ranking by words contains it."""
+    cosines: NDArray[np.float64]
+    """Not normalised; below all others where the ranking by meaning doesn't contain it."""
+
+    def of(self, chunks: Sequence[int]) -> list[list[float]]:
+        """Return the keyword, dense and joint score of each chunk, and its cosine; as of none where it isn't ranked."""
+        ids = np.array(chunks, np.int64)
+        at = self.chunks.searchsorted(ids)
+        is_known = at < len(self.chunks)
+        is_known[is_known] = self.chunks[at[is_known]] == ids[is_known]
+        places = at[is_known]
+        columns = np.zeros((4, len(ids)))
+        columns[3] = -np.inf
+        for column, part in zip(columns, (self.keyword, self.dense, self.scores, self.cosines), strict=True):
+            column[is_known] = part[places]
+        return columns.T.tolist()
+
+    def below(self, is_near: NDArray[np.bool_]) -> FusedScores:
+        """Return the chunks of the ranking by meaning that aren't near, scored by their cosines alone."""
+        is_far = ~is_near & (self.cosines > -np.inf)
+        cosines = self.cosines[is_far]
+        nothing = np.zeros(len(cosines))
+        return FusedScores(
+            chunks=self.chunks[is_far],
+            scores=cosines,
+            keyword=nothing,
+            dense=cosines,
+            has_word=nothing > 0,
+            cosines=cosines,
+        )
 
 
 def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
@@ -413,19 +445,47 @@ def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
     return {i: (score - low) / width for i, score in scores.items()}
 
 
+def _normalized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normalise scores as `normalize_scores` does."""
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.ones(len(scores))
+
+
+def _align(keyword: Mapping[int, float], dense: Mapping[int, float]) -> FusedScores:
+    """Bring both rankings into arrays of the same chunks, normalised, without a joint score."""
+    count = len(keyword)
+    given = np.array([*keyword, *dense], np.int64)
+    values = np.array([*keyword.values(), *dense.values()], np.float64)
+    order = given.argsort(kind="stable")
+    ordered = given[order]
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    places = np.empty(len(order), np.intp)
+    places[order] = is_first.cumsum() - 1
+    chunks = ordered[is_first]
+    laid_out = np.zeros((2, len(chunks)))
+    by_words, by_meaning = laid_out
+    by_words[places[:count]] = _normalized(values[:count])
+    by_meaning[places[count:]] = _normalized(values[count:])
+    has_word, cosines = np.zeros(len(chunks), np.bool_), np.full(len(chunks), -np.inf)
+    has_word[places[:count]] = True
+    cosines[places[count:]] = values[count:]
+    return FusedScores(
+        chunks=chunks, scores=by_words, keyword=by_words, dense=by_meaning, has_word=has_word, cosines=cosines
+    )
+
+
 def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> FusedScores:
     """Add the normalised scores of both rankings, the second with the weight *share*; a missing chunk scores 0.
 
     Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
     """
-    keyword_scores, dense_scores = normalize_scores(keyword), normalize_scores(dense)
     if not keyword or not dense:
         share = 0.0 if keyword else 1.0
-    keyword_share = 1 - share
-    scores = {i: keyword_share * score for i, score in keyword_scores.items()}
-    known = scores.get
-    scores |= {i: known(i, 0.0) + share * score for i, score in dense_scores.items()}
-    return FusedScores(scores=scores, keyword=keyword_scores, dense=dense_scores)
+    fused = _align(keyword, dense)
+    return replace(fused, scores=(1 - share) * fused.keyword + share * fused.dense)
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
@@ -459,118 +519,147 @@ def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: i
     """Fuse the same two rankings by reciprocal rank instead."""
     by_words = sorted(keyword, key=lambda i: -keyword[i])
     by_meaning = sorted(dense, key=lambda i: -dense[i])
-    return FusedScores(
-        scores=reciprocal_rank_fusion([by_words, by_meaning], k=k),
-        keyword=normalize_scores(keyword),
-        dense=normalize_scores(dense),
-    )
-
-
-def score_notes(
-    chunks: Mapping[int, Sequence[float]],
-    lengths: Mapping[int, int],
-    names: Mapping[int, float],
-    weights: RankingWeights,
-) -> dict[int, float]:
-    """Score notes by id: their best chunks, weighted by rank, plus the scores of their names.
-
-    Args:
-        chunks: The scores of each note's matching chunks.
-        lengths: How many chunks each of these notes has, matching or not; more than there are ranks count the same.
-        names: By note.
-        weights: The constants of the ranking.
-    """
-    ranks, scales = weights.ranks, weights.scales()
-    first, most = ranks[0], len(ranks)
-    scores: dict[int, float] = {}
-    for note, chunk_scores in chunks.items():
-        if len(chunk_scores) == 1:  # as of most notes
-            total = first * chunk_scores[0]
-        else:
-            total = sum(map(mul, ranks, sorted(chunk_scores, reverse=True)))
-        length = lengths[note]
-        scores[note] = total / scales[(length if length < most else most) - 1]
-    for note, score in names.items():
-        scores[note] = scores.get(note, 0.0) + weights.name * score
-    return scores
+    fused, scores = _align(keyword, dense), reciprocal_rank_fusion([by_words, by_meaning], k=k)
+    return replace(fused, scores=np.array([scores[chunk] for chunk in fused.chunks.tolist()], np.float64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRanking:
-    """The scores of the matches of one query, before any row is read."""
+    """The scores of the matches of one query, before any row is read: arrays with an element for each note."""
 
     chunks: FusedScores
     names: Mapping[int, float]
     """By note id: what the name adds."""
-    lengths: Mapping[int, int]
-    """By note id: how many chunks it has, up to as many as there are ranks; none where only its name matched."""
-    chunks_by_note: Mapping[int, Sequence[int]]
-    """The matching chunks of each note; none where only its name matched."""
-    notes: Mapping[int, float]
+    notes: NDArray[np.int64]
+    """Ids, each once."""
+    scores: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    """How many chunks it has, up to as many as there are ranks; 0 where only its name matched."""
+    starts: NDArray[np.int64]
+    """Where its chunks begin among all; nowhere where only its name matched."""
+    stops: NDArray[np.int64]
+    is_shown: NDArray[np.bool_] | None = None
+    """By chunk: which are shown of a note, where it has any of these; None for all."""
 
     def best(self, limit: int) -> list[int]:
-        """Return the notes with the highest scores, best first."""
-        highest = heapq.nlargest(limit, self.notes.values())
-        if not highest:
-            return []
-        candidates = [note for note, score in self.notes.items() if score >= highest[-1]]
-        return sorted(candidates, key=lambda note: (-self.notes[note], note))[:limit]
+        """Return the places of the notes with the highest scores, best first; of equal ones the lower id first."""
+        scores, places = self.scores, np.arange(len(self.scores))
+        if 0 < limit < len(scores):
+            places = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+        return places[np.lexsort((self.notes[places], -scores[places]))[:limit]].tolist()
+
+    def matches(self, place: int) -> dict[int, float]:
+        """Return the matching chunks of the note at a place, with their scores; empty where only its name matched."""
+        own = slice(int(self.starts[place]), int(self.stops[place]))
+        scored = zip(self.chunks.chunks[own].tolist(), self.chunks.scores[own].tolist(), strict=True)
+        is_shown: list[bool] = [] if self.is_shown is None else self.is_shown[own].tolist()
+        return dict(compress(scored, is_shown)) if any(is_shown) else dict(scored)
+
+    def only(self, is_kept: NDArray[np.bool_], is_shown: NDArray[np.bool_]) -> NoteRanking:
+        """Return the ranking with these notes, and which chunks are shown of each."""
+        return NoteRanking(
+            chunks=self.chunks,
+            names=self.names,
+            notes=self.notes[is_kept],
+            scores=self.scores[is_kept],
+            lengths=self.lengths[is_kept],
+            starts=self.starts[is_kept],
+            stops=self.stops[is_kept],
+            is_shown=is_shown,
+        )
+
+
+def _add_best(
+    scores: NDArray[np.float64], groups: NDArray[np.int64], heads: NDArray[np.intp], ranks: Sequence[float]
+) -> NDArray[np.float64]:
+    """Add the best scores of each note, weighted by rank.
+
+    Args:
+        scores: Of chunks.
+        groups: The note of each, ascending.
+        heads: Where each note's chunks begin.
+        ranks: The weights.
+    """
+    counts = np.diff(heads, append=len(groups))
+    ordered = scores[np.lexsort((-scores, groups))]
+    totals = ranks[0] * ordered[heads]
+    for rank, weight in enumerate(ranks[1:], 1):
+        having = (counts > rank).nonzero()[0]
+        totals[having] += weight * ordered[heads[having] + rank]
+    return totals
+
+
+def _count_chunks(
+    snapshot: IndexSnapshot, notes: NDArray[np.int64], matching: NDArray[np.intp], *, most: int
+) -> NDArray[np.int64]:
+    """Return how many chunks each note has, up to *most*, at least as many as are matching."""
+    lengths = np.minimum(matching, most)
+    # Those of notes with enough matching chunks don't have to be read.
+    short = (lengths < most).nonzero()[0]
+    read = snapshot.lengths(notes[short].tolist(), most=most)
+    # A chunk that was removed meanwhile by another process still counts.
+    lengths[short] = np.maximum(lengths[short], read) if len(short) else 0
+    return lengths
 
 
 def rank_notes(
     snapshot: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
 ) -> NoteRanking:
-    """Score the notes of the matching chunks and names."""
-    chunks_by_note: dict[int, list[int]] = {}
-    scores_by_note: dict[int, list[float]] = {}
-    several: set[int] = set()
-    for chunk, score in chunks.scores.items():
-        note = chunk >> database.CHUNK_BITS
-        if note in chunks_by_note:
-            chunks_by_note[note].append(chunk)
-            scores_by_note[note].append(score)
-            several.add(note)
-        else:
-            chunks_by_note[note], scores_by_note[note] = [chunk], [score]
-    # The lengths of notes with enough matching chunks don't have to be read.
-    enough = len(weights.ranks)
-    found = {note: min(len(chunks_by_note[note]), enough) for note in several}
-    known = {note for note, length in found.items() if length == enough}
-    lengths = snapshot.lengths([note for note in chunks_by_note if note not in known], most=enough)
-    # A chunk that was removed meanwhile by another process still counts.
-    lengths |= {note: max(length, lengths.get(note, 0)) for note, length in found.items()}
-    if not all(lengths.values()):
-        lengths = {note: length or 1 for note, length in lengths.items()}
-    scores = score_notes(scores_by_note, lengths, names, weights)
-    return NoteRanking(chunks=chunks, names=names, lengths=lengths, chunks_by_note=chunks_by_note, notes=scores)
+    """Score the notes of the matching chunks and names: the best chunks of each, plus what its name adds."""
+    groups = chunks.chunks >> database.CHUNK_BITS
+    heads = first_of_groups(groups)
+    stops = np.append(heads[1:], len(groups))[: len(heads)]
+    notes = groups[heads]
+    lengths = _count_chunks(snapshot, notes, stops - heads, most=len(weights.ranks))
+    scores = _add_best(chunks.scores, groups, heads, weights.ranks) / np.array(weights.scales())[lengths - 1]
+    named, added = np.array([*names], np.int64), weights.name * np.array([*names.values()], np.float64)
+    at = notes.searchsorted(named)
+    is_found = notes.take(at, mode="clip") == named if len(notes) else np.zeros(len(named), np.bool_)
+    scores[at[is_found]] += added[is_found]
+    others = named[~is_found]
+    nothing = np.zeros(len(others), np.int64)
+    return NoteRanking(
+        chunks=chunks,
+        names=names,
+        notes=np.concatenate((notes, others)),
+        scores=np.concatenate((scores, added[~is_found])),
+        lengths=np.concatenate((lengths, nothing)),
+        starts=np.concatenate((heads, nothing)),
+        stops=np.concatenate((stops, nothing)),
+    )
 
 
-def keep_matching(ranking: NoteRanking, matching: Collection[int]) -> NoteRanking:
+def keep_matching(ranking: NoteRanking, is_matching: NDArray[np.bool_]) -> NoteRanking:
     """Keep the notes that match the query; scores stay as they are.
 
     Args:
         ranking: Of all candidates.
-        matching: The chunks that contain a word of the query, or are near enough in meaning.
+        is_matching: By chunk: whether it contains a word of the query, or is near enough in meaning.
 
     Returns:
         The notes with such a chunk, each with only these, and those whose name matches.
     """
-    if len(matching) == len(ranking.chunks.scores):  # all of them, as by words alone
+    if is_matching.all():  # as by words alone
         return ranking
-    found = set(map(database.file_of, matching)).union(ranking.names)
-    matching_chunks = {
-        note: chunks if len(chunks) == 1 else [chunk for chunk in chunks if chunk in matching] or chunks
-        for note, chunks in ranking.chunks_by_note.items()
-    }
-    notes = {note: score for note, score in ranking.notes.items() if note in found}
-    return replace(ranking, chunks_by_note=matching_chunks, notes=notes)
+    before = np.zeros(len(is_matching) + 1, np.intp)
+    is_matching.cumsum(out=before[1:])
+    is_kept = before[ranking.stops] > before[ranking.starts]
+    # Few are left over, so that looking these up is quicker than all names.
+    for place in (~is_kept).nonzero()[0].tolist():
+        is_kept[place] = int(ranking.notes[place]) in ranking.names
+    return ranking.only(is_kept, is_matching)
 
 
-def rank_nearest(snapshot: IndexSnapshot, cosines: Mapping[int, float]) -> NoteRanking:
+def rank_nearest(chunks: FusedScores) -> NoteRanking:
     """Rank notes by the cosine of their nearest chunk alone, for an offer where nothing matches."""
-    chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
-    for chunk in cosines:
-        chunks_by_note[snapshot.note(chunk)].append(chunk)
-    notes = {note: max(cosines[chunk] for chunk in chunks) for note, chunks in chunks_by_note.items()}
-    scores = FusedScores(scores=cosines, keyword={}, dense=cosines)
-    return NoteRanking(chunks=scores, names={}, lengths={}, chunks_by_note=chunks_by_note, notes=notes)
+    groups = chunks.chunks >> database.CHUNK_BITS
+    heads = first_of_groups(groups)
+    return NoteRanking(
+        chunks=chunks,
+        names={},
+        notes=groups[heads],
+        scores=np.maximum.reduceat(chunks.scores, heads) if len(heads) else np.zeros(0),
+        lengths=np.zeros(len(heads), np.int64),
+        starts=heads,
+        stops=np.append(heads[1:], len(groups))[: len(heads)],
+    )

@@ -76,6 +76,16 @@ def _codes_type() -> _CodesType:
     return turbovec.TurboQuantIndex
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileScan:
+    """The rows of a file that may be nearest to a query."""
+
+    places: NDArray[np.int64]
+    cosines: NDArray[np.float32]
+    """As the codes tell them, or exact ones."""
+    is_exact: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class VectorFile:
     """An open file of vectors; its pages are shared by all processes that have it open.
@@ -136,44 +146,46 @@ class VectorFile:
         places = np.minimum(np.searchsorted(self.ids, chunks), max(len(self.ids) - 1, 0))
         return places, self.ids[places] == chunks if len(self.ids) else np.zeros(len(chunks), np.bool_)
 
-    def score(
-        self, query: NDArray[np.float32], is_excluded: NDArray[np.bool_], candidates: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Return the places of the rows that may be nearest, with their exact cosines.
+    def scan(self, query: NDArray[np.float32], is_excluded: NDArray[np.bool_], candidates: int) -> FileScan:
+        """Look for the rows that may be nearest, without Python's lock for nearly all of the time.
 
         Args:
             query: Of length 1.
             is_excluded: The rows to leave out, by place.
             candidates: So many are chosen by their codes; without codes, or where fewer are left, all are compared.
-
-        Raises:
-            LookupError: The rows aren't those that were written.
         """
         self._count_question()
         codes = self.codes
         left = len(is_excluded) - int(np.count_nonzero(is_excluded))
-        if codes is None and left > candidates:
-            scores = self.rows @ query
-            scores[is_excluded] = -np.inf
-            places = np.arange(len(scores))
-        elif codes is None or left <= candidates:
+        if left <= candidates:
             places = np.flatnonzero(~is_excluded)
-            scores = self.rows[places] @ query
+            return FileScan(places=places, cosines=self.rows[places] @ query, is_exact=True)
+        if codes is None:
+            return FileScan(places=np.arange(len(self.rows)), cosines=self.rows @ query, is_exact=True)
+        excluded = len(is_excluded) - left
+        if excluded <= candidates:
+            # A mask makes it take more than twice as long; so many more leave as many as were asked for.
+            cosines, places = codes.search(query[None], candidates + excluded)
         else:
-            excluded = len(is_excluded) - left
-            if excluded <= candidates:
-                # A mask makes it take more than twice as long; so many more leave as many as were asked for.
-                approximate, found = codes.search(query[None], candidates + excluded)
-            else:
-                approximate, found = codes.search(query[None], candidates, mask=~is_excluded)
-            places = found[0].astype(np.intp)
+            cosines, places = codes.search(query[None], candidates, mask=~is_excluded)
+        return FileScan(places=places[0], cosines=cosines[0], is_exact=False)
+
+    def score(
+        self, query: NDArray[np.float32], is_excluded: NDArray[np.bool_], scan: FileScan
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the places of the rows that a scan has found, with their exact cosines, lowest for excluded ones.
+
+        Raises:
+            LookupError: The rows aren't those that were written.
+        """
+        places, scores = scan.places, scan.cosines
+        is_wrong = False
+        if not scan.is_exact:
             scores = self.rows[places] @ query
-            is_wrong = not np.abs(scores - approximate[0]).max(initial=0) <= _MAX_CODE_ERROR
-            scores[is_excluded[places]] = -np.inf
-            if is_wrong:
-                raise LookupError("the file of vectors is damaged")
+            is_wrong = not np.abs(scores - scan.cosines).max(initial=0) <= _MAX_CODE_ERROR
+        scores[is_excluded[places]] = -np.inf
         # Also false for what isn't a number, which a flipped bit can make; excluded ones are lower than all.
-        if not scores.max(initial=0) <= 1 + _MAX_CODE_ERROR:
+        if is_wrong or not scores.max(initial=0) <= 1 + _MAX_CODE_ERROR:
             raise LookupError("the file of vectors is damaged")
         return places, scores
 
@@ -340,6 +352,58 @@ _MAX_ELEMENT = 1.01
 """No element of a vector of length 1 is larger, except for the rounding of float16."""
 
 
+_Scans = tuple[FileScan | None, "NDArray[np.float32]"]
+"""What is near in the file, if there is one, and the cosines of the rows in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorRanking:
+    """One query, and what it is compared with."""
+
+    query: NDArray[np.float32]
+    limit: int
+    file: VectorFile | None
+    is_left_out: NDArray[np.bool_]
+    """The file's rows that may not be found, by place."""
+    ids: NDArray[np.int64]
+    rows: NDArray[np.float32]
+    """In memory."""
+    is_excluded: NDArray[np.bool_]
+    """The rows in memory that may not be found."""
+    discard: Callable[[VectorFile], None]
+
+    def scan(self) -> _Scans:
+        """Compare the vectors, which takes most of the time, and nothing from other threads."""
+        cosines = self.rows @ self.query if len(self.ids) else np.empty(0, np.float32)
+        if self.file is None:
+            return None, cosines
+        size = len(self.file.ids)
+        candidates = max(_MIN_CANDIDATES, _CANDIDATES_PER_RESULT * self.limit, size // _ROWS_PER_CANDIDATE)
+        return self.file.scan(self.query, self.is_left_out, candidates), cosines
+
+    def best(self, scans: _Scans) -> dict[int, float]:
+        """Return the nearest chunks with their cosine, nearest first.
+
+        Raises:
+            LookupError: The file is damaged. It isn't used any more: what ``sync`` does next reads all vectors.
+        """
+        found, cosines = scans
+        ranked: dict[int, float] = {}
+        if self.file and found:
+            try:
+                places, scores = self.file.score(self.query, self.is_left_out, found)
+            except LookupError:
+                self.discard(self.file)
+                raise
+            ranked = _nearest(self.file.ids, places, scores, self.limit)
+        if len(self.ids):
+            cosines[self.is_excluded] = -np.inf
+            ranked |= _nearest(self.ids, np.arange(len(cosines)), cosines, self.limit)
+            if self.file:
+                ranked = dict(sorted(ranked.items(), key=lambda item: -item[1])[: self.limit])
+        return ranked
+
+
 _MIN_CANDIDATES = 600
 _CANDIDATES_PER_RESULT = 3
 _ROWS_PER_CANDIDATE = 500
@@ -377,15 +441,15 @@ class VectorCache:
             self._generation = generation
             self._version += 1
 
-    def rank(
+    def begin(
         self,
         query: NDArray[np.float32],
         *,
         limit: int,
         allowed: NDArray[np.bool_] | None,
         without: Collection[int] = (),
-    ) -> dict[int, float]:
-        """Return the nearest chunks with their cosine, nearest first.
+    ) -> VectorRanking:
+        """Take what a ranking compares as it is now, so that it doesn't wait for later changes.
 
         Chunks with a cosine of 0 or less are left out. In a large index with codes, a chunk beyond the first ten may be
         missing, about one of 250; every cosine is exact.
@@ -395,32 +459,39 @@ class VectorCache:
             limit: Maximum number of chunks.
             allowed: Mask by file id of the files whose chunks may be found; None allows all. It doesn't change.
             without: Chunks to leave out.
-
-        Raises:
-            LookupError: The file is damaged. It isn't used any more: what ``sync`` does next reads all vectors.
         """
         # Only for the moment of copying: the rows in use never change in place; ids do, for removed chunks.
         with self._lock:
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
-            file = self.file
-            is_left_out = self._excluded_rows(file, allowed, without) if file else None
-        ranked: dict[int, float] = {}
-        if file and is_left_out is not None and len(query) == file.rows.shape[1]:
-            try:
-                candidates = max(_MIN_CANDIDATES, _CANDIDATES_PER_RESULT * limit, len(file.ids) // _ROWS_PER_CANDIDATE)
-                places, scores = file.score(query, is_left_out, candidates)
-            except LookupError:
-                self._discard(file)
-                raise
-            ranked = _nearest(file.ids[places], scores, scores == -np.inf, limit)
-        if len(query) == rows.shape[1] and len(ids):
-            is_excluded = ~_allowed_places(ids, allowed)
-            is_excluded[hidden] = True
-            ranked |= _nearest(ids, rows @ query, is_excluded, limit)
-            if file:
-                ranked = dict(sorted(ranked.items(), key=lambda item: -item[1])[:limit])
-        return ranked
+            file = self.file if self.file and len(query) == self.file.rows.shape[1] else None
+            is_left_out = self._excluded_rows(file, allowed, without) if file else np.empty(0, np.bool_)
+        if len(query) != rows.shape[1]:
+            ids, rows = ids[:0], rows[:0]
+        is_excluded = ~_allowed_places(ids, allowed)
+        is_excluded[hidden if len(ids) else []] = True
+        return VectorRanking(
+            query=query,
+            limit=limit,
+            file=file,
+            is_left_out=is_left_out,
+            ids=ids,
+            rows=rows,
+            is_excluded=is_excluded,
+            discard=self._discard,
+        )
+
+    def rank(
+        self,
+        query: NDArray[np.float32],
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        without: Collection[int] = (),
+    ) -> dict[int, float]:
+        """Return the nearest chunks with their cosine, nearest first; see `begin` and `VectorRanking.best`."""
+        ranking = self.begin(query, limit=limit, allowed=allowed, without=without)
+        return ranking.best(ranking.scan())
 
     def rows_of(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Return the vectors of those chunks that have one: their ids, and a row for each."""
@@ -585,13 +656,13 @@ class VectorCache:
 
 
 def _nearest(
-    ids: NDArray[np.int64], scores: NDArray[np.float32], is_excluded: NDArray[np.bool_], limit: int
+    ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int
 ) -> dict[int, float]:
-    scores[is_excluded] = -np.inf
+    """Return the ids of the places with the highest scores, where these are above 0, highest first."""
     best = _largest_places(scores, limit)
     found = scores[best]
     best, found = best[: (positive := int(np.count_nonzero(found > 0)))], found[:positive]
-    return dict(zip(ids[best].tolist(), found.tolist(), strict=True))
+    return dict(zip(ids[places[best]].tolist(), found.tolist(), strict=True))
 
 
 def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ else:
 
     np = _DeferredNumpy()
 
-__all__ = ["ArrayFile", "ArrayToWrite", "np", "open_arrays", "write_arrays"]
+__all__ = ["ArrayFile", "ArrayToWrite", "first_of_groups", "np", "open_arrays", "write_arrays"]
 
 _ALIGNMENT: Final = 64
 _HEADER_BYTES: Final = 8_192
@@ -129,3 +129,10 @@ def write_arrays(path: Path, kind: str, facts: Mapping[str, object], arrays: Map
 
 def _header_checksum(header: bytes) -> bytes:
     return b"%08x" % zlib.crc32(header)
+
+
+def first_of_groups(groups: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Return where each group begins; the elements of one stand together, and have one value."""
+    is_first = np.ones(len(groups), np.bool_)
+    np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
+    return is_first.nonzero()[0]

@@ -173,8 +173,9 @@ class PieceTokenizer:
 
     def tokenize(self, texts: Sequence[str]) -> TextTokens:
         """Return each text's tokens."""
-        split = split_runs if len(texts) > _FEW_TEXTS else split_words
-        words = [split(text) for text in texts]
+        if len(texts) <= _FEW_TEXTS:
+            return self._tokenize_few([split_words(text) for text in texts])
+        words = [split_runs(text) for text in texts]
         counts = np.fromiter(map(len, words), np.intp, len(words))
         numbers: defaultdict[str, int] = defaultdict(count().__next__)
         places = np.fromiter(map(numbers.__getitem__, chain.from_iterable(words)), np.intp, counts.sum())
@@ -184,6 +185,12 @@ class PieceTokenizer:
         # Each word's pieces are copied from where they stand first.
         ids = pieces.ids[np.arange(bounds[-1]) + (pieces.bounds[places] - bounds[:-1]).repeat(lengths)]
         return TextTokens(ids=ids, bounds=bounds[np.concatenate(([0], counts.cumsum()))])
+
+    def _tokenize_few(self, words: Sequence[Sequence[str]]) -> TextTokens:
+        """Return the tokens of a few texts' words, for which arrays take longer than they save."""
+        distinct = list(dict.fromkeys(chain.from_iterable(words)))
+        pieces = dict(zip(distinct, self._split_distinct(distinct), strict=True))
+        return TextTokens.join([list(chain.from_iterable(map(pieces.__getitem__, each))) for each in words])
 
     def _split_distinct(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
         """Return the tokens of words, each of which is given once."""
@@ -432,6 +439,7 @@ _POOLED_TEXTS = 256
 """Texts that are pooled at a time, which limits the memory for their tokens."""
 _SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""
+_TOKENS_OF_A_QUERY = 64
 _FEW_TOKENS = 4_096
 """So many are sorted faster than a mark for each token of a table is set."""
 
@@ -575,8 +583,13 @@ class StaticEmbedder:
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the distinct ids, and each id's index among them; ids missing in the table become its last row."""
+    """Return the distinct ids, or the few that they are, and each id's index among them.
+
+    Ids that are missing in the table become its last row.
+    """
     np.minimum(ids, count - 1, out=ids)
+    if len(ids) <= _TOKENS_OF_A_QUERY:  # a row that is read twice takes less than looking for it
+        return ids, np.arange(len(ids))
     if len(ids) <= _FEW_TOKENS:
         used, places = np.unique(ids, return_inverse=True)
         return used, places.reshape(-1)

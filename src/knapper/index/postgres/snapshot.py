@@ -267,7 +267,7 @@ class PublishedSnapshot:
         )
         return int(rows[0][0]) if rows else None
 
-    def lengths(self, notes: Sequence[int], *, most: int) -> dict[int, int]:
+    def lengths(self, notes: Sequence[int], *, most: int) -> Sequence[int]:
         """Query the range of each note's chunk ids, no further than needed."""
         rows = self._select(
             "SELECT n.id, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
@@ -275,7 +275,8 @@ class PublishedSnapshot:
             " FROM unnest(%s::bigint[]) AS n(id)",
             [database.CHUNK_BITS, database.CHUNK_BITS, most, list(notes)],
         )
-        return {int(note): int(count) for note, count in rows}
+        count_of = dict(rows)
+        return [int(count_of[note]) for note in notes]
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""

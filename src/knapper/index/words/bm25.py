@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from knapper.index import database
 from knapper.index.words import fts5, postings
 from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
-from knapper.index.words.postings import PostingsFile, TermLists
+from knapper.index.words.postings import NameStems, PostingsFile, TermLists
 from knapper.system.arrays import np
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ _MAX_CLEARED_SHARE: Final = 0.1
 """Of the rows, up to which clearing their sums one by one is faster than clearing all."""
 _SHORT_SHARE: Final = 4
 """How many times as long as adding up a row it takes to look one up."""
-_LONG_LIST: Final = 4_000
-"""Rows of a term from which on it pays to look whether the other terms have already decided."""
+_ADDED_ROWS: Final = 8_192
+"""Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
+_LONG_SHARE: Final = 0.3
+"""Of all rows, that the terms left have together, from which on it pays to look whether the others have decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class _TableState:
     total: int
     drift: float
     """By how much a term's peak may have grown, as the mean length changed."""
+    file_counts: NDArray[np.int64]
+    """The number of rows by file id."""
 
     def ids(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the ids of rows by their positions."""
@@ -98,14 +102,24 @@ class _ScoredTerm:
     """No row's score is above this."""
     scale: int
 
-    def scores(self, norms: NDArray[np.float64], chosen: NDArray[Any] | slice = slice(None)) -> NDArray[np.float64]:
-        """Return the scores of the *chosen* ones of its rows, with the norms of just these."""
+    def scores(self, norms: NDArray[np.float64], chosen: NDArray[Any] | slice) -> NDArray[np.float64]:
+        """Return the scores of the *chosen* ones of its rows; the norms of just these are written over."""
         values = self.occurrences[chosen].astype(np.float64)
         if not self.gain:
             return np.where(np.isfinite(norms), values, 0.0)
         if self.scale != 1:
             values /= self.scale
-        return values / (values + norms) * self.gain
+        norms += values
+        values /= norms
+        values *= self.gain
+        return values
+
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        """Add the scores of all its rows, in parts that the processor's nearest memory holds."""
+        for start in range(0, len(self.rows), _ADDED_ROWS):
+            part = slice(start, start + _ADDED_ROWS)
+            rows = self.rows[part].astype(np.intp)
+            sums[rows] += self.scores(norms[rows], part)
 
 
 class PostingsEngine:
@@ -116,6 +130,8 @@ class PostingsEngine:
         self._folder = folder
         self._lock = threading.Lock()
         self._file: PostingsFile | None = None
+        self._seen: tuple[Mapping[str, object], PostingsFile | None] = {}, None
+        """What the index said of itself at the last question, in one snapshot the very same object, and its file."""
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
@@ -128,12 +144,13 @@ class PostingsEngine:
 
     def close(self) -> None:
         """Give the file's memory back."""
-        self._file, self._states, self._masks = None, {}, []
+        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
         self._spare_sums.clear()
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
-        file, self._file, self._states, self._masks = self._file, None, {}, []
+        file = self._file
+        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
         if file is not None:
             with suppress(OSError):
                 (self._folder / file.name).unlink(missing_ok=True)
@@ -187,7 +204,7 @@ class PostingsEngine:
         counts: dict[str, int] = {}
         for word in question_words:
             if word.token:
-                rows = state.lists.rows[state.lists.find(word.token)[0]]
+                rows = state.lists.rows[state.lists.find(word.token).place]
                 if word.token in added:
                     rows = np.concatenate((rows, added[word.token][0]))
             else:
@@ -203,15 +220,10 @@ class PostingsEngine:
         Raises:
             LookupError: The database names no whole file.
         """
-        state = self._state(connection, table)
-        starts = np.array(files, np.int64) << table.file_shift
-        ends = starts + (1 << table.file_shift)
-        counts = _count_between(state.lists.ids, starts, ends)
-        if len(state.added):
-            counts += _count_between(state.added, starts, ends)
-        if state.dropped is not None:
-            counts -= _count_between(state.lists.ids[state.dropped], starts, ends)
-        return np.minimum(counts, most).tolist()
+        counts, ids = self._state(connection, table).file_counts, np.array(files, np.int64)
+        found = counts.take(ids, mode="clip")
+        found[ids >= len(counts)] = 0
+        return np.minimum(found, most).tolist()
 
     def holding(
         self, connection: sqlite3.Connection, question_words: Sequence[QueryWord], files: Collection[int]
@@ -228,8 +240,15 @@ class PostingsEngine:
             is_found |= _positions(term.rows, rows)[1]
         return set(state.ids(rows[is_found]).tolist())
 
-    def name_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> dict[int, list[list[str]]]:
-        """Return the stems of each name of those files whose names are still what the derived file holds.
+    def name_stems(
+        self, connection: sqlite3.Connection, files: Sequence[int], stems: Collection[str]
+    ) -> tuple[NameStems, dict[str, int]]:
+        """Return the stems of the names of those files whose names are still what the derived file holds.
+
+        Args:
+            connection: In a snapshot.
+            files: Their ids.
+            stems: Of a query; the number of each that is in any name is returned, too.
 
         Raises:
             LookupError: The database names no whole file.
@@ -241,14 +260,18 @@ class PostingsEngine:
         places, is_stored = _positions(state.lists.ids, ids)
         if state.dropped is not None:
             is_stored &= ~state.dropped[places]
-        return dict(zip(ids[is_stored].tolist(), file.names.stems(places[is_stored].tolist()), strict=True))
+        numbers = {stem: number for stem in stems if (number := state.lists.find(stem).number) >= 0}
+        return file.names.of(ids[is_stored], places[is_stored]), numbers
 
     def _open(self, connection: sqlite3.Connection) -> PostingsFile | None:
-        name = postings.name_of(connection)
-        file = self._file
+        meta, (seen, file) = database.meta_of(connection), self._seen
+        if meta is seen:
+            return file
+        name, file = postings.name_of(connection), self._file
         if not name or file is None or file.name != name or file.uid != database.state_of(connection)[0]:
             file = postings.open_named(connection, self._folder) if name else None
             self._file = file
+        self._seen = meta, file
         return file
 
     def _state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
@@ -308,13 +331,6 @@ class PostingsEngine:
         self._spare_sums[table.name] = sums
 
 
-def _count_between(
-    ids: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.signedinteger[Any]]:
-    """Count the ids, which are ascending, from each start to before its end."""
-    return np.searchsorted(ids, ends) - np.searchsorted(ids, starts)
-
-
 def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which rows are of allowed files."""
     files = state.all_ids() >> table.file_shift
@@ -341,6 +357,12 @@ def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLis
     norms = postings.row_norms(lengths, total, all_words)
     if dropped is not None:
         norms[: len(dropped)][dropped] = np.inf
+    file_counts = lists.count_by_file(table.file_shift)
+    if added or dropped is not None:
+        new = np.array([row_id for row_id, _ in added], np.int64) >> table.file_shift
+        file_counts = np.pad(file_counts, (0, max(int(new.max(initial=0)) + 1 - len(file_counts), 0)))
+        np.add.at(file_counts, new, 1)
+        np.subtract.at(file_counts, dropped_ids[is_known] >> table.file_shift, 1)
     mean, old_mean = all_words / max(total, 1), lists.lengths.mean() if len(lists.lengths) else 1.0
     return _TableState(
         lists=lists,
@@ -349,6 +371,7 @@ def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLis
         norms=norms,
         total=total,
         drift=max(float(mean / max(old_mean, 1e-9)), 1.0),
+        file_counts=file_counts,
     )
 
 
@@ -385,7 +408,7 @@ def _read_added(
 
 
 def _token_term(table: WordTable, state: _TableState, word: QueryWord, added: NDArray[np.int64] | None) -> _ScoredTerm:
-    place, peak = state.lists.find(word.token)
+    place, peak, _ = state.lists.find(word.token)
     rows, weights = state.lists.rows[place], state.lists.weights[place]
     count = len(rows)
     if state.dropped is not None:
@@ -456,15 +479,15 @@ def _best_rows(
     Source: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
     """
     ordered = sorted(terms, key=lambda term: -term.bound)
-    left = sum(term.bound for term in ordered)
+    left, rows_left = sum(term.bound for term in ordered), sum(len(term.rows) for term in ordered)
     candidates: NDArray[Any] | None = None
     sample: NDArray[Any] | None = None
     for term in ordered:
-        if candidates is None and sample is not None and len(term.rows) > _LONG_LIST:
+        if candidates is None and sample is not None and rows_left > _LONG_SHARE * len(sums):
             sample, lowest = _cut_to_best(sample, sums, limit)
             reachable = lowest * (1 - _ROUNDING) - left
             candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
-        left -= term.bound
+        left, rows_left = left - term.bound, rows_left - len(term.rows)
         if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
             places = np.searchsorted(term.rows, candidates)
             places[places == len(term.rows)] = 0
@@ -472,10 +495,9 @@ def _best_rows(
             found = candidates[has_term]
             sums[found] += term.scores(norms[found], places[has_term])
             continue
-        rows = term.rows.astype(np.intp)
-        sums[rows] += term.scores(norms[rows])
-        if sample is None and len(rows) >= limit:
-            sample = rows
+        term.add_to(sums, norms)
+        if sample is None and len(term.rows) >= limit:
+            sample = term.rows
     if candidates is None:
         lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
         candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))

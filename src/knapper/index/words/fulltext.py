@@ -15,7 +15,7 @@ from knapper.index.documents import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
 from knapper.index.words import fts5
 from knapper.index.words.fts5 import Fts5Engine, QueryWord, WordQuestion, WordTable
-from knapper.system.arrays import np
+from knapper.system.arrays import first_of_groups, np
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from knapper.index.words.bm25 import PostingsEngine
+    from knapper.index.words.postings import NameStems
 
 MAX_RANKED_WORDS = 24
 """Words of a passage by which it is ranked, those that weigh most; with all words the joint ranking is worse.
@@ -120,6 +121,7 @@ class NamingQuestion:
             content: The expressions of those words that aren't stop words.
             rareness: Of each word, 0 to 1.
         """
+        self._ordered = stems
         self._stems = frozenset(stems)
         self._length = len(stems)
         self._text = _STEM_MARK.join(("", *stems, ""))
@@ -136,6 +138,59 @@ class NamingQuestion:
                 self._others.append((frozenset(word.stems), share))
             elif len(word.stems) > 1:
                 self._content.append((frozenset(word.stems), share))
+
+    @property
+    def stems(self) -> Collection[str]:
+        """Return all stems by which it finds names."""
+        return self._stems.union(*(stems for stems, _ in (*self._content, *self._others)))
+
+    def best_of(self, named: NameStems, numbers: Mapping[str, int]) -> dict[int, NameMatch]:
+        """Score files as `best` does, all at once.
+
+        Args:
+            named: The stems of their names.
+            numbers: Those of this query's stems that are in any name.
+        """
+        known = sorted((numbers[stem], self._single.get(stem, 0.0)) for stem in self._stems if stem in numbers)
+        if not known or not named.files:
+            return {}
+        stems = named.stems
+        # One more that no stem has, so that each has a place.
+        own = np.array([*(number for number, _ in known), np.iinfo(np.int32).max], np.int32)
+        at = own.searchsorted(stems)
+        is_shared = own[at] == stems
+        heads = first_of_groups(named.names)
+        sizes = np.diff(heads, append=len(stems))
+        counts = np.add.reduceat(is_shared, heads, dtype=np.intp)
+        weights = np.array([*(share for _, share in known), 0.0])[at]
+        weights[named.is_repeated] = 0.0
+        totals = np.add.reduceat(weights * is_shared, heads)
+        for word_stems, share in self._content:
+            totals += share * _hold_all(stems, heads, word_stems, numbers)
+        scores = np.minimum(totals, 1.0) * (_PARTLY_NAMED * counts / sizes)
+        is_whole = counts == sizes
+        for place in is_whole.nonzero()[0].tolist():
+            name = stems[heads[place] : heads[place] + sizes[place]].tolist()
+            score = self._score_whole(name, float(totals[place]), numbers)
+            scores[place] = scores[place] if score is None else score
+        first_names = heads.searchsorted(named.file_heads)
+        best = np.maximum.reduceat(scores, first_names)
+        is_best = scores == best.repeat(np.diff(first_names, append=len(scores)))
+        wholes = np.logical_or.reduceat(is_whole & is_best, first_names)
+        return dict(zip(named.files, map(NameMatch, best.tolist(), wholes.tolist()), strict=True))
+
+    def _score_whole(self, name: Sequence[int], total: float, numbers: Mapping[str, int]) -> float | None:
+        """Score a name of which the query holds all stems; None where it doesn't hold them in order."""
+        ordered = [numbers.get(stem, -1) for stem in self._ordered]
+        length = len(name)
+        if not any(ordered[at : at + length] == name for at in range(len(ordered) - length + 1)):
+            return None
+        if length == self._length:
+            return 1.0
+        if not total:
+            own = {*name}
+            total = sum(share for stems, share in self._others if own.issuperset(numbers.get(s, -1) for s in stems))
+        return min(total, 1.0)
 
     def best(self, names: Iterable[Sequence[str]]) -> NameMatch:
         """Score a file by the best of its names."""
@@ -164,6 +219,16 @@ class NamingQuestion:
             total = sum(share for stems, share in self._others if stems.issubset(name))
         share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
         return NameMatch(min(total, 1.0) * share, is_whole)
+
+
+def _hold_all(
+    stems: NDArray[np.int32], heads: NDArray[np.intp], wanted: Collection[str], numbers: Mapping[str, int]
+) -> NDArray[np.bool_]:
+    """Return for each name whether all of the wanted stems are among its own."""
+    holds = np.ones(len(heads), np.bool_)
+    for stem in wanted:
+        holds &= np.logical_or.reduceat(stems == numbers.get(stem, -1), heads)
+    return holds
 
 
 MAX_NAME_HITS = 100
@@ -292,8 +357,7 @@ class KeywordRanker:
             content=(content := {term.expression() for term in query.content}),
             rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
         )
-        stems_by_file = self._named(connection, files)
-        matches = {i: naming.best(stems_by_file.get(i, ())) for i in files}
+        matches = self._match_names(connection, naming, files)
         if query.content != query.words:
             meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
             matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
@@ -344,13 +408,12 @@ class KeywordRanker:
         total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
         return counts, total
 
-    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> dict[int, int]:
-        """Count the chunks of each file, up to *most*."""
+    def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> Sequence[int]:
+        """Count the chunks of each file, in the given order, up to *most*."""
         postings = self._ready_postings(connection)
         if postings is not None:
             try:
-                counts = postings.lengths(connection, fts5.CHUNKS, files, most=most)
-                return dict(zip(files, counts, strict=True))
+                return postings.lengths(connection, fts5.CHUNKS, files, most=most)
             except (LookupError, ValueError):
                 postings.discard()
         rows = connection.execute(
@@ -358,7 +421,8 @@ class KeywordRanker:
             " WHERE c.id >= f.value << ?1 AND c.id < (f.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) f",
             (database.CHUNK_BITS, most, json.dumps(files)),
         )
-        return {int(file): int(count) for file, count in rows}
+        count_of: Mapping[int, int] = dict(rows)
+        return [int(count_of[file]) for file in files]
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""
@@ -406,23 +470,33 @@ class KeywordRanker:
             remaining = remaining - matching_ids if term in query.excluded else remaining & matching_ids
         return remaining
 
-    def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
-        """Return the stems of each file's names, from the derived file and the cache as far as possible."""
+    def _match_names(
+        self, connection: sqlite3.Connection, naming: NamingQuestion, files: Sequence[int]
+    ) -> dict[int, NameMatch]:
+        """Score the names of files, from the derived file as far as possible, in the given order."""
         postings = self._ready_postings(connection)
-        derived: Mapping[int, _NameStems] = {}
+        matches: dict[int, NameMatch] = {}
+        stored: Collection[int] = ()
         if postings is not None:
             try:
-                derived = postings.name_stems(connection, files)
+                named, numbers = postings.name_stems(connection, files, naming.stems)
+                stored = {*named.files}
+                matches = naming.best_of(named, numbers)
             except (LookupError, ValueError):
                 postings.discard()
-        others = [file for file in files if file not in derived] if derived else files
-        if not others:
-            return derived
+        others = [file for file in files if file not in stored]
+        if others:
+            stems_by_file = self._read_stems(connection, others)
+            matches |= {file: naming.best(stems_by_file.get(file, ())) for file in others}
+        return {file: matches.get(file, _NO_NAME) for file in files}
+
+    def _read_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
+        """Return the stems of each file's names, from the cache as far as possible."""
         cached = self._names.get(connection, "", dict)
-        cached_stems = {file: stems_of_file for file in others if (stems_of_file := cached.get(file)) is not None}
+        cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
         names = (
-            fts5.read_names(connection, [file for file in others if file not in cached_stems])
-            if len(cached_stems) < len(others)
+            fts5.read_names(connection, [file for file in files if file not in cached_stems])
+            if len(cached_stems) < len(files)
             else []
         )
         new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
@@ -431,7 +505,7 @@ class KeywordRanker:
         if len(cached) > _MAX_CACHED_NAMES:
             cached.clear()
         cached.update(new_stems)
-        return {**derived, **cached_stems, **new_stems}
+        return {**cached_stems, **new_stems}
 
 
 def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:

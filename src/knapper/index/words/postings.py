@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from knapper.index import database
 from knapper.index.database import POSTINGS_PREFIX, Database
@@ -29,7 +29,7 @@ from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_KIND: Final = "postings 3"
+_KIND: Final = "postings 4"
 K1: Final = 1.2
 B: Final = 0.75
 """FTS5's constants of BM25."""
@@ -46,6 +46,16 @@ _MAX_KEPT_LENGTH: Final = 100
 _MIN_CHANGED_ROWS: Final = 2_000
 _MAX_CHANGED_SHARE: Final = 0.05
 """Changed rows, at least and as a share of all, from which on the file is derived anew."""
+
+
+class FoundTerm(NamedTuple):
+    """Where a table has a term."""
+
+    place: slice
+    """Of its rows; empty where no row has it."""
+    peak: float
+    number: int
+    """Among all terms; -1 where no row has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +78,16 @@ class TermLists:
     """Occurrences times the column's weight and scale."""
     checksums: NDArray[np.uint32]
     """Of each term's rows and weights."""
-    found: dict[str, tuple[slice, float]] = field(default_factory=dict[str, tuple[slice, float]])
+    found: dict[str, FoundTerm] = field(default_factory=dict[str, FoundTerm])
     """Terms that were looked up, whose rows had their checksum; a question looks for each of its words several times,
     and reads few of a large file's pages."""
 
-    def find(self, term: str) -> tuple[slice, float]:
-        """Return where a term's rows are, and its peak; an empty slice where no row has it.
+    def count_by_file(self, shift: int) -> NDArray[np.int64]:
+        """Count the rows of each file, by its id, which is a row's without so many bits."""
+        return np.bincount(self.ids >> shift).astype(np.int64)
+
+    def find(self, term: str) -> FoundTerm:
+        """Return where a term's rows are.
 
         Raises:
             LookupError: They aren't those that were written.
@@ -87,50 +101,77 @@ class TermLists:
                 self.found[term] = known
         return known
 
-    def _look_up(self, raw: bytes) -> tuple[slice, float]:
+    def _look_up(self, raw: bytes) -> FoundTerm:
         # Slices of memoryviews take a tenth of the time of an array's.
         starts, terms = self.term_starts.data, self.terms.data
         at = bisect_left(
             range(len(self.peaks)), raw, key=lambda number: bytes(terms[starts[number] : starts[number + 1]])
         )
         if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
-            return slice(0, 0), 0.0
+            return FoundTerm(slice(0, 0), 0.0, -1)
         place = slice(int(self.starts[at]), int(self.starts[at + 1]))
         if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
             raise LookupError("the file of postings is damaged")
-        return place, float(self.peaks[at])
+        return FoundTerm(place, float(self.peaks[at]), at)
 
 
 def _list_checksum(rows: NDArray[np.int32], weights: NDArray[np.uint16]) -> int:
     return zlib.crc32(weights.data, zlib.crc32(rows.data))
 
 
+_REPEATED: Final = 1 << 30
+"""Added to the number of a stem that stands in its name before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameStems:
+    """The stems of some files' names: arrays with an element for each stem, all names of a file together."""
+
+    files: Sequence[int]
+    """Ids of the files that have any."""
+    file_heads: NDArray[np.int64]
+    """Where the stems of each begin."""
+    names: NDArray[np.int32]
+    """The name of each stem, by a number that no other name has."""
+    stems: NDArray[np.int32]
+    """By their numbers among the terms."""
+    is_repeated: NDArray[np.bool_]
+    """Whether it stands in its name before."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNames:
     """The stems of the files' titles and aliases, by the position of each file's row among the names."""
 
-    text: NDArray[np.uint8]
-    """All names, one after another: stems between spaces, and names of one file between line breaks."""
+    stems: NDArray[np.int32]
+    """All stems of all names, by their numbers among the terms of names, or more where they are repeated.
+
+    A file has none where one of them isn't among the terms, such as a word of over 32 kB, which SQLite cuts.
+    """
+    names: NDArray[np.int32]
+    """The number of the name that each belongs to."""
     starts: NDArray[np.int64]
-    """Where each file's names begin."""
-    checksums: NDArray[np.uint32]
-    """Of each file's names."""
+    """Where each file's stems begin, and at last where those of the last one end."""
 
-    def stems(self, places: Sequence[int]) -> Iterator[list[list[str]]]:
-        """Yield the stems of each name of the files at these positions.
+    def of(self, files: NDArray[np.int64], places: NDArray[np.intp]) -> NameStems:
+        """Return the stems of the names of *files*, whose rows are at these places."""
+        starts = self.starts[places]
+        counts = self.starts[places + 1] - starts
+        is_named = counts > 0
+        starts, counts = starts[is_named], counts[is_named]
+        heads = counts.cumsum() - counts
+        at = (starts - heads).repeat(counts) + np.arange(int(counts.sum()))
+        stems = self.stems[at]
+        return NameStems(
+            files=files[is_named].tolist(),
+            file_heads=heads,
+            names=self.names[at],
+            stems=stems & (_REPEATED - 1),
+            is_repeated=stems >= _REPEATED,
+        )
 
-        Raises:
-            LookupError: They aren't those that were written.
-        """
-        text, starts, checksums = self.text.data, self.starts.data, self.checksums.data
-        for place in places:
-            raw = text[starts[place] : starts[place + 1]]
-            if zlib.crc32(raw) != checksums[place]:
-                raise LookupError("the file of postings is damaged")
-            yield [name.split(" ") for name in str(raw, "utf-8").split("\n")] if raw else []
 
-
-_NAME_ARRAYS: Final = {"names.text": "|u1", "names.starts": "<i8", "names.checksums": "<u4"}
+_NAME_ARRAYS: Final = {"names.stems": "<i4", "names.names": "<i4", "names.starts": "<i8"}
 _ARRAYS: Final = {
     "ids": "<i8",
     "lengths": "<i4",
@@ -142,7 +183,7 @@ _ARRAYS: Final = {
     "weights": "<u2",
     "checksums": "<u4",
 }
-_LISTS: Final = (".rows", ".weights", ".text")
+_LISTS: Final = (".rows", ".weights")
 """Arrays that are checked part by part; the others are compared with their checksum when the file is opened."""
 
 
@@ -221,7 +262,7 @@ def build(index: Database) -> None:
     with index.snapshot() as connection:
         uid, generation = database.state_of(connection)
         tables = {table.name: _derive(connection, table) for table in fts5.TABLES}
-        names = _derive_names(connection, tables[fts5.NAMES.name].ids)
+        names = _derive_names(connection, tables[fts5.NAMES.name])
     name = f"{POSTINGS_PREFIX}{generation}-{secrets.token_hex(4)}"
     write_file(folder / name, uid, tables, names)
     with index.transaction(counts=False) as connection:
@@ -319,27 +360,28 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
     )
 
 
-def _derive_names(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> StoredNames:
-    """Stem the titles and aliases of files, ascending by id."""
-    text, starts, checksums = bytearray(), array("q", [0]), array("I")
+def _derive_names(connection: sqlite3.Connection, lists: TermLists) -> StoredNames:
+    """Stem the titles and aliases of the files whose names *lists* holds."""
+    terms, term_starts = lists.terms.data, array("q", lists.term_starts.tobytes())
+    number_of = {bytes(terms[start:stop]): number for number, (start, stop) in enumerate(pairwise(term_starts))}
+    stems, names, starts, count = array("i"), array("i"), array("q", [0]), 0
     stemmer = Stemmer()
-    for first in range(0, len(ids), _BATCH_FILES):
-        files: list[int] = ids[first : first + _BATCH_FILES].tolist()
-        names = fts5.read_names(connection, files)
-        lines: dict[int, list[str]] = {file: [] for file in files}
-        for (file, _), stems in zip(names, stemmer.stems([name for _, name in names]), strict=True):
-            if stems:
-                lines[file].append(" ".join(without_run_ends(stems)))
-        for file in files:
-            raw = "\n".join(lines[file]).encode()
-            text += raw
-            starts.append(len(text))
-            checksums.append(zlib.crc32(raw))
+    for first in range(0, len(lists.ids), _BATCH_FILES):
+        files: list[int] = lists.ids[first : first + _BATCH_FILES].tolist()
+        read = fts5.read_names(connection, files)
+        by_file: dict[int, list[list[int]]] = {file: [] for file in files}
+        for (file, _), found in zip(read, stemmer.stems([name for _, name in read]), strict=True):
+            own = [number_of.get(stem.encode(), -1) for stem in without_run_ends(found)]
+            by_file[file].append([n + _REPEATED * (n in own[:at]) for at, n in enumerate(own)])
+        for of_file in by_file.values():
+            for own in of_file if all(number >= 0 for each in of_file for number in each) else ():
+                stems.extend(own)
+                names.extend([count] * len(own))
+                count += 1
+            starts.append(len(stems))
     stemmer.close()
     return StoredNames(
-        text=np.frombuffer(text, np.uint8),
-        starts=np.array(starts, np.int64),
-        checksums=np.array(checksums, np.uint32),
+        stems=np.array(stems, np.int32), names=np.array(names, np.int32), starts=np.array(starts, np.int64)
     )
 
 
