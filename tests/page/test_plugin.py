@@ -443,7 +443,7 @@ def test_a_link_from_anywhere_is_asked_about_and_a_wrong_code_changes_nothing(
         assert axe.findings(tab) == []
         assert before == tab.evaluate("localStorage.getItem('knapper-pairing')")
         tab.get_by_role("button", name="Connect").click()
-        expect(tab.get_by_role("alert")).to_contain_text("write an address such as http://127.0.0.1:25627")
+        expect(tab.get_by_role("alert")).to_contain_text("Write an address such as http://127.0.0.1:25627")
         tab.get_by_label("Address").fill(at.wire.address)
         tab.get_by_role("button", name="Connect").click()
         expect(tab.get_by_role("alert")).to_contain_text("code")
