@@ -2,8 +2,9 @@
 
 import { type App, type Editor, type MarkdownView, Modal, Notice, Setting, SuggestModal, TFile } from "obsidian";
 import { failureOf, isAbort } from "../../ui/client/transport";
+import { sentence } from "../../ui/parts/format";
 import { CHAT_VIEW, ChatView } from "./chat";
-import { sentence } from "./connection";
+import { describeFailure } from "./connection";
 import { NOTHING_HERE } from "./decisions";
 import { editorViewOf, openNote } from "./editors";
 import { insertText } from "./host";
@@ -129,7 +130,7 @@ async function undoOne(plugin: KnapperPlugin): Promise<void> {
     const { results } = await client.raw<{ results: ChangeRow[] }>("GET", "/changes", { query: { limit: 50 } });
     new UndoChoice(plugin, results.filter((row) => !row.undone)).open();
   } catch (error) {
-    new Notice(`Knapper: ${sentence(failureOf(error))}`);
+    new Notice(`Knapper: ${describeFailure(failureOf(error))}`);
   }
 }
 
@@ -224,7 +225,7 @@ class NoteSearch extends SuggestModal<Hit> {
       this.emptyStateText = "Nothing found";
       return (await this.plugin.host.client.raw<{ results: Hit[] }>("GET", "/search", { query: { query }, signal: abort.signal })).results;
     } catch (error) {
-      if (!isAbort(error)) this.emptyStateText = sentence(failureOf(error));
+      if (!isAbort(error)) this.emptyStateText = sentence(describeFailure(failureOf(error)));
       return [];
     }
   }

@@ -153,7 +153,7 @@ export class Connection {
           this.client = null;
           return this.set({ kind: "revoked" });
         }
-        if (!failure.isPassing) return this.set({ kind: "failed", message: sentence(failure) });
+        if (!failure.isPassing) return this.set({ kind: "failed", message: describeFailure(failure) });
         this.set({ kind: "offline", message: failure.message });
       }
       await pause(RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]!, signal);
@@ -215,7 +215,7 @@ function deviceName(): string {
 }
 
 /** A failure in one line, with the next step. */
-export function sentence(failure: Failure): string {
+export function describeFailure(failure: Failure): string {
   return failure.hint ? `${failure.message}: ${failure.hint}` : failure.message;
 }
 

@@ -5,7 +5,7 @@ import { type MarkdownView, Notice } from "obsidian";
 import { type Failure, failureOf } from "../../ui/client/transport";
 import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
-import { sentence } from "./connection";
+import { describeFailure } from "./connection";
 import { type Editors, editorViewOf } from "./editors";
 import { findPlaces, newText, type Place } from "./places";
 import { placeOf } from "./review";
@@ -277,8 +277,8 @@ export class Decisions {
 }
 
 function describe(failure: Failure): string {
-  if (failure.status === 403) return `the server's rules refuse this: ${sentence(failure)}`;
-  return sentence(failure);
+  if (failure.status === 403) return `the server's rules refuse this: ${describeFailure(failure)}`;
+  return describeFailure(failure);
 }
 
 /** What was shown of a hunk, and isn't there any more or is something else, must not be accepted. */

@@ -4,6 +4,7 @@ import { type App, MarkdownView, Menu, Notice, TFile, type WorkspaceLeaf } from 
 import { Client } from "../../ui/client/client";
 import { Failure, type Exchange, type Transport } from "../../ui/client/transport";
 import { Floaters, type MenuItem, type Toast } from "../../ui/parts/floating";
+import { sentence } from "../../ui/parts/format";
 import type { Host, NoteTarget, Target, Where } from "../../ui/parts/host";
 import { Shortcuts } from "../../ui/parts/keys";
 import type { Decision } from "../../ui/parts/review/changes";
@@ -21,7 +22,7 @@ class AppFloaters extends Floaters {
   override toast({ text, hint, tone, act }: Toast): void {
     const words = createFragment((into) => {
       into.createDiv({ text });
-      if (hint) into.createEl("small", { text: hint });
+      if (hint) into.createEl("small", { text: sentence(hint) });
       if (act) into.createEl("button", { text: act.title, cls: "knapper-notice-act" }).addEventListener("click", act.run);
     });
     new Notice(words, tone === "removed" || act ? PROBLEM_MS : NOTICE_MS);

@@ -3,7 +3,7 @@
 import { Notice } from "obsidian";
 import { follow } from "../../ui/client/events";
 import { failureOf } from "../../ui/client/transport";
-import { sentence } from "./connection";
+import { describeFailure } from "./connection";
 import type KnapperPlugin from "./main";
 
 const PHASES: Readonly<Record<string, string>> = { scan: "Scanning the vault", read: "Reading notes", embed: "Embedding passages" };
@@ -20,7 +20,7 @@ export async function reindex(plugin: KnapperPlugin): Promise<void> {
       else if (event === "indexed") notice.setMessage(`Knapper: ${outcomeText(data)}`);
     }
   } catch (error) {
-    notice.setMessage(`Knapper: ${sentence(failureOf(error))}`);
+    notice.setMessage(`Knapper: ${describeFailure(failureOf(error))}`);
   }
   window.setTimeout(() => notice.hide(), DONE_MS);
 }

@@ -3,7 +3,8 @@
 import { Modal, Notice, Setting, SuggestModal } from "obsidian";
 import type { Client } from "../../ui/client/client";
 import { failureOf } from "../../ui/client/transport";
-import { sentence } from "./connection";
+import { sentence } from "../../ui/parts/format";
+import { describeFailure } from "./connection";
 import type KnapperPlugin from "./main";
 
 /** Where a provider's key is; the key itself is never told. */
@@ -67,7 +68,7 @@ export class ModelChoice extends SuggestModal<string> {
       return !wanted || names.includes(wanted) ? found : [...found, wanted];
     } catch (error) {
       this.models = null;
-      this.emptyStateText = sentence(failureOf(error));
+      this.emptyStateText = sentence(describeFailure(failureOf(error)));
       return wanted ? [wanted] : [];
     }
   }
@@ -109,7 +110,10 @@ export class KeyDialog extends Modal {
     new Setting(contentEl).setName("Key").addText((text) => {
       text.inputEl.type = "password";
       text.inputEl.autocomplete = "off";
-      text.onChange((value) => (this.key = value.trim()));
+      text.onChange((value) => {
+        this.key = value.trim();
+        this.problem.setText("");
+      });
       text.inputEl.addEventListener("keydown", (event) => {
         if (event.key === "Enter") void this.keep(this.key);
       });
@@ -141,7 +145,7 @@ export class KeyDialog extends Modal {
       this.close();
       new Notice(key ? "Key saved" : "Key removed");
     } catch (error) {
-      this.problem.setText(sentence(failureOf(error)));
+      this.problem.setText(sentence(describeFailure(failureOf(error))));
     }
   }
 }

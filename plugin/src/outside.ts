@@ -2,7 +2,7 @@
 
 import type { CliData, CliFlags, ObsidianProtocolData } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
-import { sentence } from "./connection";
+import { describeFailure } from "./connection";
 import type KnapperPlugin from "./main";
 import { PairDialog } from "./pairing";
 
@@ -14,7 +14,7 @@ const MAX_LINE = 200;
 export function registerOutside(plugin: KnapperPlugin): void {
   plugin.registerObsidianProtocolHandler("knapper", (said) => void openAddress(plugin, said));
   const add = (name: string, description: string, flags: CliFlags | null, work: (given: CliData) => Promise<string>) =>
-    plugin.registerCliHandler(name, description, flags, (given) => work(given).then(printable, (error: unknown) => `Error: ${printable(sentence(failureOf(error)))}`));
+    plugin.registerCliHandler(name, description, flags, (given) => work(given).then(printable, (error: unknown) => `Error: ${printable(describeFailure(failureOf(error)))}`));
   const id = { id: { value: "<id>", description: "Id of the proposal, as knapper:pending lists it", required: true } };
   add("knapper", "Say whether Knapper is connected, and how much waits", null, () => Promise.resolve(standing(plugin)));
   add("knapper:ask", "Ask about the notes; the answer cites its lines", { question: { value: "<text>", description: "What to ask", required: true }, note: { value: "<path>", description: "The note it is about" } }, (given) => ask(plugin, given));

@@ -2,7 +2,8 @@
 
 import { Modal, Notice, Setting } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
-import { sentence } from "./connection";
+import { sentence } from "../../ui/parts/format";
+import { describeFailure } from "./connection";
 import type KnapperPlugin from "./main";
 
 export interface Offer {
@@ -72,7 +73,7 @@ export class PairDialog extends Modal {
       this.close();
       new Notice(`Paired with the vault "${vault}"`);
     } catch (error) {
-      this.problem.setText(sentence(failureOf(error)));
+      this.problem.setText(sentence(describeFailure(failureOf(error))));
     }
   }
 }

@@ -3,7 +3,7 @@
 import { ConfirmationModal, ItemView, Notice, TFile, type WorkspaceLeaf } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
 import { button } from "./card";
-import { describeState, sentence } from "./connection";
+import { describeFailure, describeState } from "./connection";
 import { openNote } from "./editors";
 import type KnapperPlugin from "./main";
 import type { Proposal, ServerFile, WaitingRow } from "./waiting";
@@ -88,7 +88,7 @@ export class ReviewView extends ItemView {
     try {
       this.changes = (await client.raw<{ results: ChangeRow[] }>("GET", "/changes", { query: { limit: PAGE } })).results;
     } catch (error) {
-      new Notice(`Knapper: ${sentence(failureOf(error))}`);
+      new Notice(`Knapper: ${describeFailure(failureOf(error))}`);
     }
     this.draw();
   }
@@ -222,7 +222,7 @@ export async function undo(plugin: KnapperPlugin, which: { change_id?: string; r
     const failure = failureOf(error);
     const canSkip = !partial && (failure.details["conflicts"] !== undefined || failure.details["pruned"] !== undefined);
     if (!canSkip) {
-      new Notice(`Knapper: ${sentence(failure)}`, 8_000);
+      new Notice(`Knapper: ${describeFailure(failure)}`, 8_000);
       return;
     }
     const dialog = new ConfirmationModal(plugin.app);

@@ -7,9 +7,24 @@ import { move, type Place, removedPieces } from "./places";
 import type { Hunk } from "./waiting";
 
 export const setPlaces = StateEffect.define<readonly Place[]>();
+const setNear = StateEffect.define<Near>();
+
+/**
+ * How many lines beyond those that CodeMirror draws may have cards. With a widget between two lines far away it goes through
+ * all lines up to there at each key (up to @codemirror/view 6.41).
+ */
+const NEAR_LINES = 100;
+
+/** The part of a text in which cards are drawn; half-open. */
+interface Near {
+  readonly from: number;
+  readonly to: number;
+}
 
 interface Review {
   places: readonly Place[];
+  /** Null where nothing waits, or where what is shown hasn't been looked at yet. */
+  near: Near | null;
   drawn: DecorationSet;
 }
 
@@ -18,10 +33,15 @@ export type EditorActions = (view: EditorView) => CardActions;
 
 /** The places of an editor's note, moved with each change of its text. */
 export const reviewField: StateField<Review> = StateField.define<Review>({
-  create: () => ({ places: [], drawn: Decoration.none }),
+  create: () => ({ places: [], near: null, drawn: Decoration.none }),
   update: (review, transaction) => {
-    for (const effect of transaction.effects) if (effect.is(setPlaces)) return drawAll(effect.value, transaction.state);
-    return transaction.docChanged ? follow(review, transaction) : review;
+    const moved = transaction.docChanged ? follow(review, transaction) : review;
+    let { places, near } = moved;
+    for (const effect of transaction.effects) {
+      if (effect.is(setPlaces)) places = effect.value;
+      else if (effect.is(setNear)) near = effect.value;
+    }
+    return places === moved.places && near === moved.near ? moved : drawAll(places, near, transaction.state);
   },
 });
 
@@ -30,7 +50,13 @@ let actionsOf: EditorActions | null = null;
 /** Make the extension that every editor has. */
 export function reviewExtension(actions: EditorActions): Extension {
   actionsOf = actions;
-  return [reviewField, EditorView.decorations.from(reviewField, (review) => review.drawn)];
+  return [
+    reviewField,
+    EditorView.decorations.from(reviewField, (review) => review.drawn),
+    EditorView.updateListener.of(({ view }) => {
+      if (nearOf(view)) queueMicrotask(() => lookNear(view)); // before anything is painted, and behind the other listeners
+    }),
+  ];
 }
 
 /** The places in an editor, in the order of the text. */
@@ -38,28 +64,44 @@ export function placesOf(state: EditorState): readonly Place[] {
   return state.field(reviewField, false)?.places ?? [];
 }
 
-function follow(review: Review, transaction: Transaction): Review {
+/** Have cards drawn around what an editor shows now. */
+function lookNear(view: EditorView): void {
+  const near = nearOf(view);
+  if (near) view.dispatch({ effects: setNear.of(near) });
+}
+
+/** Where cards are to be drawn; undefined where that is as it was. */
+function nearOf({ state, viewport }: EditorView): Near | undefined {
+  const review = state.field(reviewField, false);
+  if (!review?.places.length || (review.near && review.near.from <= viewport.from && viewport.to <= review.near.to)) return undefined;
+  const { doc } = state;
+  const first = doc.lineAt(viewport.from).number - NEAR_LINES;
+  const last = doc.lineAt(viewport.to).number + NEAR_LINES;
+  return { from: doc.line(Math.max(first, 1)).from, to: doc.line(Math.min(last, doc.lines)).to };
+}
+
+function follow(review: Review, { changes, state }: Transaction): Review {
   if (!review.places.length) return review;
   let isSame = true;
   const places = review.places.map((place) => {
-    const moved = move(place, transaction.changes, transaction.state.doc);
+    const moved = move(place, changes, state.doc);
     if (moved.fit !== place.fit || moved.to - moved.from !== place.to - place.from) isSame = false;
     return moved;
   });
-  if (!isSame) return drawAll(places, transaction.state);
+  const near = review.near && { from: changes.mapPos(review.near.from, -1), to: changes.mapPos(review.near.to, 1) };
   // A key elsewhere only moves what is drawn.
-  return { places, drawn: review.drawn.map(transaction.changes) };
+  return isSame ? { places, near, drawn: review.drawn.map(changes) } : drawAll(places, near, state);
 }
 
-function drawAll(places: readonly Place[], state: EditorState): Review {
-  const ranges = places.flatMap((place) => draw(place, state));
-  return { places, drawn: Decoration.set(ranges, true) };
+function drawAll(places: readonly Place[], near: Near | null, state: EditorState): Review {
+  const ranges = places.flatMap((place) => draw(place, near, state));
+  return { places, near: places.length ? near : null, drawn: Decoration.set(ranges, true) };
 }
 
 const OLD_LINE = Decoration.line({ class: "knapper-old-line" });
 const REMOVED = Decoration.mark({ class: "knapper-removed" });
 
-function draw(place: Place, state: EditorState) {
+function draw(place: Place, near: Near | null, state: EditorState) {
   const ranges = [];
   const { doc } = state;
   if (place.fit === "fits" && place.to > place.from) {
@@ -75,6 +117,7 @@ function draw(place: Place, state: EditorState) {
   }
   const isAtStart = place.to === 0;
   const at = isAtStart ? 0 : doc.lineAt(Math.max(place.from, place.to - 1)).to;
+  if (!near || at < near.from || at > near.to) return ranges;
   const widget = new Card(place, place.fit === "fits" ? "" : doc.sliceString(place.from, place.to));
   ranges.push(Decoration.widget({ widget, block: true, side: isAtStart ? -1 : 1 }).range(Math.min(at, doc.length)));
   return ranges;

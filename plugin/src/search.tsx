@@ -8,7 +8,7 @@ import { Button, SearchBox } from "../../ui/parts/basic";
 import { count, folderOf, noteName } from "../../ui/parts/format";
 import { NotesStore } from "../../ui/parts/notes/store";
 import { type Resource, resource } from "../../ui/parts/resource";
-import { Empty, GroupTitle, MoreRows, Notice, Row, SkeletonRows } from "../../ui/parts/rows";
+import { Empty, FailureNotice, GroupTitle, MoreRows, Row, SkeletonRows } from "../../ui/parts/rows";
 import { askBy, Filters, type Found, FoundLine, hasFilters, HitList, NO_SEARCH, optionId, type SearchQuery, SearchSession, targetOf, whereOf } from "../../ui/parts/search";
 import { Tabs } from "../../ui/parts/tabs";
 import { DrawnView } from "./drawn";
@@ -208,7 +208,7 @@ function shownOf(found: Found | null): Found["answer"]["results"] {
 
 function Results({ state }: { state: State }): JSX.Element {
   const [found, failure, query] = [state.session.found.value, state.session.failure.value, state.query.value];
-  if (failure) return <Problem failure={failure} />;
+  if (failure) return <FailureNotice failure={failure} />;
   if (!query.text.trim() && !hasFilters(query)) {
     return (
       <Empty icon="search" title="Search by words and meaning">
@@ -229,21 +229,12 @@ function Results({ state }: { state: State }): JSX.Element {
   );
 }
 
-function Problem({ failure }: { failure: { message: string; hint: string } }): JSX.Element {
-  return (
-    <Notice tone="removed">
-      {failure.message}
-      {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-    </Notice>
-  );
-}
-
 function Related({ state, host }: PartProps): JSX.Element {
   const note = state.note.value;
   const { related } = state;
   const rows = related.data.value;
   if (!note) return <Empty icon="file-text" title="No note is open">Open one to see related notes here.</Empty>;
-  if (related.failure.value) return <Problem failure={related.failure.value} />;
+  if (related.failure.value) return <FailureNotice failure={related.failure.value} />;
   if (!rows) return <SkeletonRows />;
   if (!rows.length) return <Empty icon="file-text" title="Nothing is related">No other note says something similar to “{noteName(note)}”.</Empty>;
   return (
@@ -274,7 +265,7 @@ function InsertButton({ host, path }: { host: AppHost; path: string }): JSX.Elem
 
 function Ends({ state, host }: PartProps): JSX.Element {
   const found = state.ends.data.value;
-  if (state.ends.failure.value) return <Problem failure={state.ends.failure.value} />;
+  if (state.ends.failure.value) return <FailureNotice failure={state.ends.failure.value} />;
   if (!found) return <SkeletonRows />;
   const open = (path: string, line?: number): void => host.open({ kind: "note", path, ...(line ? { lines: [line, line] as const } : {}) });
   return (

@@ -3,7 +3,8 @@
 import { Notice, PluginSettingTab, type SettingDefinitionItem, type SettingDefinitionList, type SettingGroupItem, SuggestModal } from "obsidian";
 import { failureOf } from "../../ui/client/transport";
 import { findFolders } from "../../ui/parts/chat/suggest";
-import { describeState, sentence } from "./connection";
+import { sentence } from "../../ui/parts/format";
+import { describeFailure, describeState } from "./connection";
 import { reindex } from "./indexing";
 import type KnapperPlugin from "./main";
 import { canKeepKey, describeKey, KeyDialog, keepKey, type KeyRow, ModelChoice, providerName } from "./models";
@@ -118,7 +119,7 @@ export class KnapperSettingTab extends PluginSettingTab {
           },
           { name: "Clear chat on note switch", desc: "Each note has its own conversation, which continues when you return. With this on, it starts over.", control: { type: "toggle", key: "clearOnSwitch" } },
           { name: "Show token usage and cost", desc: "Below each answer. The cost is a dash where no price is known.", control: { type: "toggle", key: "showTokens" } },
-          { name: "Debug mode", desc: "Answers include the models’ prompts and replies; “Show the prompts of the last answer” shows them. They hold the text of your notes.", control: { type: "toggle", key: "debug" } },
+          { name: "Debug mode", desc: 'Answers include the prompts and replies of the models; "Show the prompts of the last answer" shows them. They hold the text of your notes.', control: { type: "toggle", key: "debug" } },
         ],
       },
       { type: "group", heading: "Keys and tokens", items: this.keysAndTokens() },
@@ -250,7 +251,7 @@ export class KnapperSettingTab extends PluginSettingTab {
       ({ settings } = await client.raw<{ settings: ServerSetting[] }>("GET", "/settings"));
       keys = await client.get("/models/keys", {});
     } catch (error) {
-      problem = sentence(failureOf(error));
+      problem = describeFailure(failureOf(error));
     }
     if (client !== this.owner.connection.client) return; // another server was asked meanwhile
     const isSame = problem === this.problem && JSON.stringify([settings, keys.results]) === JSON.stringify([this.server, this.keys]);
@@ -282,7 +283,7 @@ export class KnapperSettingTab extends PluginSettingTab {
       this.owner.onServerSettings();
       if (saved.get(name)?.restart) new Notice(`${name} holds after the server's next start`);
     } catch (error) {
-      new Notice(`Knapper: ${sentence(failureOf(error))}`, 8_000);
+      new Notice(`Knapper: ${describeFailure(failureOf(error))}`, 8_000);
     }
   }
 }
@@ -303,7 +304,7 @@ class FolderChoice extends SuggestModal<string> {
       this.emptyStateText = "No such folder";
       return (await findFolders(this.owner.host.client, query)).map(({ path }) => path).filter((path) => !this.taken.includes(path));
     } catch (error) {
-      this.emptyStateText = sentence(failureOf(error));
+      this.emptyStateText = sentence(describeFailure(failureOf(error)));
       return [];
     }
   }
@@ -350,8 +351,7 @@ function isTyped(row: ServerSetting): boolean {
 }
 
 function wordsOf(name: string): string {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return sentence(name.replaceAll("_", " "));
 }
 
 function typedOf(row: ServerSetting, value: unknown): unknown {

@@ -130,8 +130,8 @@ function makeEditor(parent: HTMLElement, doc: string, more: state.Extension): vi
   const extensions = [commands.history(), keys, markdown(), view.EditorView.lineWrapping, view.EditorView.contentAttributes.of({ "aria-label": "Note" }), more];
   return new view.EditorView({ parent, root: parent.ownerDocument, state: state.EditorState.create({ doc, extensions }) });
 }
-/** An editor of the open note's text that has nothing of the plugin, to compare with. */
-w["bare"] = () => makeEditor(document.getElementById("note")!.appendChild(make("section")), workspace.active!.getViewData(), []);
+/** An editor of the open note's text that has nothing of the plugin, to compare with: as large, and scrolled for itself. */
+w["bare"] = () => makeEditor(document.body.appendChild(make("section", { cls: "bare" })), workspace.active!.getViewData(), []);
 
 /** A note in an editor, saved when the plugin asks for it, and read anew when its file changes on disk. */
 class MarkdownView extends Component {

@@ -202,6 +202,7 @@ def test_errors_say_what_is_wrong_and_offer_the_way_out(
         say(tab, "Hello?")
         problem = tab.locator(".k-problem")
         expect(problem).to_contain_text("No model is set up yet")
+        expect(problem.get_by_text("no model is set", exact=True)).to_have_count(0)  # the title says so
         problem.get_by_role("button", name="Open the settings").click()
         assert tab.evaluate("settings_opened") is True
         tab.evaluate("document.querySelector('.settings').remove()")

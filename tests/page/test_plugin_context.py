@@ -34,13 +34,13 @@ def test_web_is_off_with_its_reason_as_long_as_the_server_says_so(
     with chatting(tab, own_home, capsys, ["Never."]) as (at, _):
         web = tab.get_by_role("button", name="Web", exact=True)
         expect(web).to_be_disabled()
-        expect(web).to_have_attribute("title", re.compile("web access is off"))
+        expect(web).to_have_attribute("title", re.compile("Web access is off"))
         web.click(force=True)
         expect(tab.locator(".notice").last).to_contain_text("Web access is off")
         expect(web).to_have_attribute("aria-pressed", "false")
         tab.get_by_role("button", name="Notes and rules").click()
         expect(tab.get_by_role("switch", name="Web")).to_be_disabled()
-        expect(tab.locator(".k-sheet")).to_contain_text("web access is off")
+        expect(tab.locator(".k-sheet")).to_contain_text("Web access is off")
         at.picture("chat-web-off")
         assert axe.findings(tab) == []
 
@@ -85,7 +85,7 @@ def test_web_is_allowed_and_forbidden_by_the_settings_and_the_next_start_of_the_
             with at.restarted():
                 expect(web).to_be_disabled(timeout=120_000)
                 expect(web).to_have_attribute("aria-pressed", "false")
-                expect(web).to_have_attribute("title", re.compile("web access is off"))
+                expect(web).to_have_attribute("title", re.compile("Web access is off"))
                 web.click(force=True)
                 expect(tab.locator(".notice", has_text="Web access is off")).to_have_count(1)
                 say(tab, "And without?")
@@ -106,7 +106,7 @@ def test_a_note_that_the_owner_hides_is_refused_by_the_server_and_the_chat_goes_
         say(tab, "What is in it?")
         problem = tab.locator(".k-problem")
         expect(problem).to_contain_text("This isn't allowed")
-        expect(problem).to_contain_text("the active file is hidden from this client, or from its agent")
+        expect(problem).to_contain_text("The active file is hidden from this client, or from its agent")
         at.picture("chat-refused")
         assert axe.findings(tab) == []
         assert 403 in statuses
@@ -154,7 +154,7 @@ def test_links_meaning_and_the_limit_decide_which_notes_go_along_and_all_are_lis
         assert [near.get_attribute(one) for one in ("min", "max")] == ["0", "20"]
         near.fill("3")
         expect(tab.get_by_role("slider", name="Their similarity in %, at least")).to_have_value("50")
-        expect(tab.locator(".k-sheet-gathered")).to_contain_text("no note is near in meaning by 50 %")
+        expect(tab.locator(".k-sheet-gathered")).to_contain_text("No note is near in meaning by 50 %")
         expect(shown).to_contain_text("4 notes")
 
         tab.get_by_role("button", name="View all context notes").click()

@@ -137,7 +137,7 @@ def test_what_was_changed_elsewhere_is_shown_when_the_tab_is_opened_and_nothing_
         assert tab.evaluate("app.tab.server") == []
         at.app.run("search-notes")
         tab.get_by_label("Find").fill("barrel")
-        expect(tab.get_by_role("listbox", name="Found")).to_contain_text("the server can't be reached")
+        expect(tab.get_by_role("listbox", name="Found")).to_contain_text("The server can't be reached")
 
 
 def test_a_model_is_chosen_of_what_is_offered_and_a_key_is_kept_by_the_server_alone(
@@ -163,6 +163,7 @@ def test_a_model_is_chosen_of_what_is_offered_and_a_key_is_kept_by_the_server_al
             asked.get_by_role("button", name="Save key").click()
             expect(asked).to_contain_text("Type or paste the key first.")
             asked.get_by_label("Key").fill(KEY)
+            expect(asked.get_by_role("alert")).to_have_count(0)  # one has been typed
             at.picture("settings-key")
             assert axe.findings(tab) == []
             asked.get_by_role("button", name="Save key").click()

@@ -141,7 +141,7 @@ def test_a_conversation_that_is_busy_and_a_refusal_are_told_with_their_ways_out(
         tab.route("**/proxy", refuse)
         say(tab, "May I?")
         expect(problem).to_contain_text("This isn't allowed")
-        expect(problem).to_contain_text("the model isn't allowed here")
+        expect(problem).to_contain_text("The model isn't allowed here")
         tab.unroute("**/proxy")
         problem.get_by_role("button", name="Open the settings").click()
 

@@ -177,7 +177,7 @@ def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, ta
         tab.get_by_label("Task", exact=True).fill("Alpha")
         tab.get_by_role("button", name="Start").click()
 
-        expect(tab.locator(".k-run-begin").get_by_role("alert")).to_contain_text("no model is named")
+        expect(tab.locator(".k-run-begin").get_by_role("alert")).to_contain_text("No model is named")
         expect(tab.get_by_role("button", name="Start")).to_be_enabled()
 
 

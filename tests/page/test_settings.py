@@ -341,7 +341,7 @@ def test_over_https_the_code_is_a_picture_too(tmp_path: Path, tab: Page) -> None
         dialog = tab.get_by_role("dialog", name="Pair a device")
         dialog.get_by_label("Address of this server").fill("https://elsewhere.example")
         dialog.get_by_role("button", name="Create code").click()
-        expect(dialog.get_by_role("alert")).to_contain_text("the server doesn't answer by the name elsewhere.example")
+        expect(dialog.get_by_role("alert")).to_contain_text("The server doesn't answer by the name elsewhere.example")
         dialog.get_by_label("Address of this server").fill("https://notes.example")
         dialog.get_by_role("button", name="Create code").click()
 

@@ -236,7 +236,7 @@ def test_a_web_that_is_off_is_said_to_be_off(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, cast().open) as site:
         site.enter(tab, CHAT)
         web = tab.get_by_role("button", name="Web", exact=True)
-        expect(web).to_have_attribute("title", re.compile("web access is off"))
+        expect(web).to_have_attribute("title", re.compile("Web access is off"))
         tab.get_by_role("button", name="Scout", exact=True).click()
         web.click()
         say(tab, "How do I water?")

@@ -3,7 +3,7 @@
 import { computed, effect, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { follow, type Client, type ServerEvent } from "../client";
 import { Failure } from "../client";
-import { dateLanguage, isNarrow, noteName, PageFloaters, Palette, Shortcuts, type Host, type Target, type Where } from "../parts";
+import { dateLanguage, isNarrow, noteName, PageFloaters, Palette, sentence, Shortcuts, type Host, type Target, type Where } from "../parts";
 import * as keep from "./keep";
 import { href, Router } from "./router";
 import type { Session } from "./session";
@@ -194,8 +194,7 @@ export class App implements Host {
   /** Show what went wrong, with its next step. */
   fail(error: unknown): void {
     const failure = error instanceof Failure ? error : new Failure(error instanceof Error ? error.message : String(error));
-    const text = failure.message.charAt(0).toUpperCase() + failure.message.slice(1);
-    this.floaters.toast({ text, tone: "removed", ...(failure.hint ? { hint: failure.hint } : {}) });
+    this.floaters.toast({ text: sentence(failure.message), tone: "removed", ...(failure.hint ? { hint: failure.hint } : {}) });
   }
 
   tell(text: string): void {

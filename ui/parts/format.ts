@@ -83,6 +83,11 @@ export function bytes(size: number): string {
   return `${unit && value < 100 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)} ${units[unit]}`;
 }
 
+/** A text with a capital letter at its start, which a message of the server doesn't have. */
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** A note's name without its folders and its ending. */
 export function noteName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1).replace(/\.md$/i, "");

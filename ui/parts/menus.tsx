@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { Button, Icon, IconButton, Keys } from "./basic";
 import { Dialogs, Floaters, type MenuItem, type Toast } from "./floating";
+import { sentence } from "./format";
 
 interface ShownMenu {
   id: number;
@@ -142,7 +143,7 @@ function Toasts({ floaters }: { floaters: PageFloaters }): JSX.Element {
           <Icon name={toast.tone === "removed" ? "circle-alert" : "circle-check"} />
           <div>
             {toast.text}
-            {toast.hint && <div class="k-quiet k-small">{toast.hint}</div>}
+            {toast.hint && <div class="k-quiet k-small">{sentence(toast.hint)}</div>}
           </div>
           {toast.act && (
             <Button

@@ -3,7 +3,9 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Failure } from "../client/transport";
 import { Icon, type IconName, type Tone } from "./basic";
+import { sentence } from "./format";
 
 interface RowProps {
   title: ComponentChildren;
@@ -133,6 +135,16 @@ export function Notice({ tone = "info", children }: NoticeProps): JSX.Element {
       <Icon name={tone === "info" ? "info" : tone === "warning" ? "triangle-alert" : "circle-alert"} />
       <div>{children}</div>
     </div>
+  );
+}
+
+/** What went wrong in the view it stands in, and what helps. */
+export function FailureNotice({ failure: { message, hint } }: { failure: Pick<Failure, "message" | "hint"> }): JSX.Element {
+  return (
+    <Notice tone="removed">
+      {sentence(message)}
+      {hint && <div class="k-quiet">{sentence(hint)}</div>}
+    </Notice>
   );
 }
 

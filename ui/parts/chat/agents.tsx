@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton, Switch, type IconName } from "../basic";
-import { count, noteName, tokens } from "../format";
+import { count, noteName, sentence, tokens } from "../format";
 import { Tabs } from "../tabs";
 import type { Chat } from "./chat";
 import { ABILITIES, AGENT_LINES, AGENT_NAMES, AGENTS, type Ability, type Agent, type Editable, type NumberName, type Preset } from "./choice";
@@ -31,7 +31,7 @@ export function AgentToggles({ chat }: { chat: Chat }): JSX.Element {
             aria-pressed={toggles.value[name]}
             aria-disabled={isOff || undefined}
             data-lacking={problem ? "" : undefined}
-            title={problem ? `${problem.error}: ${problem.hint}` : AGENT_LINES[name]}
+            title={problem ? sentence(`${problem.error}: ${problem.hint}`) : AGENT_LINES[name]}
             onClick={() => (isOff ? void tryWeb(chat) : flip(chat, name))}
           >
             <Icon name={ICONS[name]} />
@@ -52,7 +52,7 @@ function flip(chat: Chat, name: Agent): void {
 async function tryWeb(chat: Chat): Promise<void> {
   await chat.learn().catch((error: unknown) => chat.fail(error));
   const problem = chat.choice.webProblem.value;
-  if (problem) chat.host.floaters.toast({ text: problem.error.charAt(0).toUpperCase() + problem.error.slice(1), hint: problem.hint });
+  if (problem) chat.host.floaters.toast({ text: sentence(problem.error), hint: problem.hint });
   else if (!chat.choice.toggles.value.web) flip(chat, "web");
 }
 
@@ -125,11 +125,7 @@ function AgentLines({ chat }: { chat: Chat }): JSX.Element {
             <div>
               <strong>{AGENT_NAMES[name]}</strong>
               <p class="k-small k-quiet">{AGENT_LINES[name]}</p>
-              {problem && (
-                <p class="k-small k-warning-text">
-                  {problem.error}: {problem.hint}
-                </p>
-              )}
+              {problem && <p class="k-small k-warning-text">{sentence(`${problem.error}: ${problem.hint}`)}</p>}
             </div>
             <Switch isOn={toggles.value[name]} label={AGENT_NAMES[name] ?? name} isDisabled={name === "web" && webProblem.value !== undefined} onChange={() => flip(chat, name)} />
           </div>
@@ -342,7 +338,7 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
     <div class="k-sheet-gathered">
       <div class="k-sheet-gathered-inside" aria-live="polite">
         <h3>Context</h3>
-        {failure && <p class="k-small k-warning-text">{[failure.message, failure.hint].filter(Boolean).join(": ")}</p>}
+        {failure && <p class="k-small k-warning-text">{sentence([failure.message, failure.hint].filter(Boolean).join(": "))}</p>}
         {found && !failure && (
           <>
             <p class="k-gathered-size">
@@ -365,7 +361,7 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
               .filter((text) => !text.startsWith("the token limit"))
               .map((text) => (
                 <p class="k-small k-quiet" key={text}>
-                  {text}
+                  {sentence(text)}
                 </p>
               ))}
             {found.notes.length > 0 && (

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Button, Icon, type IconName } from "../basic";
+import { sentence } from "../format";
 import { useHost } from "../host";
 import type { Chat } from "./chat";
 import { explain, ownWords, type ProblemKind, type WayOut } from "./problems";
@@ -23,6 +24,7 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
   const host = useHost();
   const { kind, title, ways } = explain(problem);
   const { said, quoted } = ownWords(problem.message);
+  const isTold = title.toLowerCase().startsWith(said.toLowerCase());
   const acts: Readonly<Record<WayOut, JSX.Element | null>> = {
     connect: host.connect ? (
       <Button key="connect" size="small" icon="link" onClick={() => host.connect?.()}>
@@ -56,13 +58,13 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
       <Icon name={ICONS[kind]} />
       <div>
         <strong>{title}</strong>
-        <p>{said}</p>
+        {!isTold && <p>{sentence(said)}</p>}
         {quoted && (
           <p class="k-problem-quote">
             Its server says: <q>{quoted}</q>
           </p>
         )}
-        {problem.hint && <p class="k-quiet">{problem.hint.charAt(0).toUpperCase() + problem.hint.slice(1)}</p>}
+        {problem.hint && <p class="k-quiet">{sentence(problem.hint)}</p>}
         <div class="k-problem-acts">
           {ways.map((way) => acts[way])}
           {isLast && turn.value.question && (

@@ -5,7 +5,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, Icon } from "../basic";
 import { HostContext, useHost, type Host } from "../host";
-import { Notice, SkeletonText } from "../rows";
+import { FailureNotice, SkeletonText } from "../rows";
 import type { Chat } from "./chat";
 import { Exchange } from "./exchange";
 
@@ -67,12 +67,7 @@ export function Transcript({ chat, children }: TranscriptProps): JSX.Element {
       <div class="k-transcript-frame">
         <div ref={scroller} class="k-transcript" onScroll={onScroll}>
           <div class="k-transcript-inside" role="log" aria-label="Conversation" aria-live="off" aria-busy={conversation.isBusy.value}>
-            {conversation.failure.value && (
-              <Notice tone="removed">
-                {conversation.failure.value.message}
-                {conversation.failure.value.hint && <div class="k-quiet">{conversation.failure.value.hint}</div>}
-              </Notice>
-            )}
+            {conversation.failure.value && <FailureNotice failure={conversation.failure.value} />}
             {conversation.isLoading.value && !turns.length && <SkeletonText lines={6} />}
             {conversation.earlier.value > 0 && (
               <Button kind="quiet" size="small" icon="arrow-up" onClick={earlier}>

@@ -7,7 +7,7 @@ import { Button, Icon, IconButton } from "../basic";
 import { count, folderOf, noteName } from "../format";
 import { HostContext, useHost, type Host, type NoteTarget } from "../host";
 import { Markdown } from "../markdown";
-import { Empty, Notice, SkeletonRows, SkeletonText } from "../rows";
+import { Empty, FailureNotice, Notice, SkeletonRows, SkeletonText } from "../rows";
 import { Tabs } from "../tabs";
 import { carryOut, editSection } from "./editing";
 import { FEATURES, NoteScopeContext, type NoteScope } from "./features";
@@ -262,7 +262,7 @@ function Around({ model, page }: { model: NoteModel; page: NotePage }): JSX.Elem
           Backlinks {backlinks && <span class="k-around-count">{backlinks.total}</span>}
         </h2>
         {!backlinks && !model.backlinks.failure.value && <SkeletonRows count={2} />}
-        {model.backlinks.failure.value && <Notice tone="removed">{model.backlinks.failure.value.message}</Notice>}
+        {model.backlinks.failure.value && <FailureNotice failure={model.backlinks.failure.value} />}
         {backlinks?.results.map((row) => <Backlink key={row.path} row={row} of={model} />)}
         {backlinks?.total === 0 && <p class="k-quiet">No backlinks yet.</p>}
         {backlinks && backlinks.total > backlinks.results.length && <p class="k-small k-quiet">The first {backlinks.results.length} of {backlinks.total} notes.</p>}

@@ -8,7 +8,7 @@ import { Button, Chip, Icon, IconButton, SearchBox, type IconName } from "../bas
 import { DialogFrame } from "../floating";
 import { count, dateTime, languageOfDates } from "../format";
 import { useHost, type Host } from "../host";
-import { Empty, GroupTitle, Notice, SkeletonRows, SkeletonText } from "../rows";
+import { Empty, FailureNotice, GroupTitle, Notice, SkeletonRows, SkeletonText } from "../rows";
 import { Tabs } from "../tabs";
 import { LineDifference } from "./difference";
 import { RANGES, type FileDifference, type Journal, type Range, type UndoPreview, type UndoTarget } from "./journal";
@@ -26,7 +26,7 @@ export function JournalView({ journal, origin }: JournalProps): JSX.Element {
   const failure = journal.loaded.failure.value;
   const all = journal.loaded.data.value;
   const filter = journal.filter.value;
-  if (failure && !failure.isOffline && !all) return <Notice tone="removed">{failure.message}</Notice>;
+  if (failure && !failure.isOffline && !all) return <FailureNotice failure={failure} />;
   return (
     <div class="k-journal">
       <div class="k-journal-filters">
@@ -288,12 +288,7 @@ function UndoDialog({ journal, target, name, onClose, onDone }: UndoDialogProps)
     >
       <div class="k-undo" ref={box}>
         <p class="k-quiet">{name}</p>
-        {failure.value && (
-          <Notice tone="removed">
-            {failure.value.message}
-            {failure.value.hint && <div class="k-quiet">{failure.value.hint}</div>}
-          </Notice>
-        )}
+        {failure.value && <FailureNotice failure={failure.value} />}
         {!shown && !failure.value && <SkeletonText lines={3} />}
         {shown && shown.left.length > 0 && (
           <Notice tone="warning">

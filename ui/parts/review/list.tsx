@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { Button, Icon, IconButton, type IconName } from "../basic";
 import { ago, count, dateTime } from "../format";
 import { useHost, type Host } from "../host";
-import { Empty, GroupTitle, Notice, Row, Rows, SkeletonRows } from "../rows";
+import { Empty, FailureNotice, GroupTitle, Notice, Row, Rows, SkeletonRows } from "../rows";
 import { askReason } from "./asking";
 import { itemsOf, STATE_NAMES, titleOf, type ProposalGroup, type ProposalRow } from "./model";
 import type { Origin } from "./proposal";
@@ -21,7 +21,7 @@ export function WaitingProposals({ list, selected, origin }: ListProps): JSX.Ele
   const host = useHost();
   const failure = list.waiting.failure.value;
   const rows = list.waiting.data.value;
-  if (failure && !failure.isOffline && !rows) return <Notice tone="removed">{failure.message}</Notice>;
+  if (failure && !failure.isOffline && !rows) return <FailureNotice failure={failure} />;
   if (!rows) return <SkeletonRows />;
   if (!rows.length) {
     return (

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton, Keys, type IconName } from "../basic";
-import { ago, count, date, dateTime, folderOf, noteName } from "../format";
+import { ago, count, date, dateTime, folderOf, noteName, sentence } from "../format";
 import { useHost } from "../host";
 import type { Shortcut } from "../keys";
 import { Empty, Notice, SkeletonText } from "../rows";
@@ -431,8 +431,4 @@ function isHeard(box: HTMLElement | null): boolean {
   if (!active || active === document.body) return true;
   const frame = box.closest(".k-pane, .k-main") ?? box;
   return frame.contains(active) || (frame.matches(".k-main") && active.closest(".k-list") !== null);
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

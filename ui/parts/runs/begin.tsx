@@ -5,7 +5,8 @@ import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { failureOf, textOf, type Failure } from "../../client";
 import { Button, Field } from "../basic";
-import { Notice, SkeletonText } from "../rows";
+import { sentence } from "../format";
+import { FailureNotice, Notice, SkeletonText } from "../rows";
 import { changedLimits, type RunOptions } from "./model";
 import type { RunList } from "./runs";
 
@@ -73,12 +74,7 @@ export function BeginRun({ list, others, onBegun }: BeginProps): JSX.Element {
   const failure = list.options.failure.value;
   useEffect(() => void list.options.load(), []);
   if (failure && !options) {
-    return (
-      <Notice tone="removed">
-        {failure.message}
-        {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-      </Notice>
-    );
+    return <FailureNotice failure={failure} />;
   }
   return options ? <BeginForm list={list} others={others} options={options} onBegun={onBegun} /> : <SkeletonText lines={5} />;
 }
@@ -191,8 +187,8 @@ function BeginForm({ list, others, options, onBegun }: BeginProps & { options: R
       {problem.value && (
         <div id={`${id}-problem`}>
           <Notice tone="removed">
-            <strong>{problem.value.message}</strong>
-            {problem.value.hint && <div class="k-quiet">{problem.value.hint}</div>}
+            <strong>{sentence(problem.value.message)}</strong>
+            {problem.value.hint && <div class="k-quiet">{sentence(problem.value.hint)}</div>}
           </Notice>
         </div>
       )}

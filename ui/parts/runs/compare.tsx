@@ -8,7 +8,7 @@ import { Button, Chip, SearchBox } from "../basic";
 import { DialogFrame } from "../floating";
 import { ago, cost, date, duration, languageOfDates, tokens } from "../format";
 import { useHost, type Host } from "../host";
-import { Empty, Notice, Row, SkeletonText } from "../rows";
+import { Empty, FailureNotice, Row, SkeletonText } from "../rows";
 import { Answer } from "./answer";
 import { comparedParts, nodeState, runState, timelineOf, workMs, type Run, type RunNode } from "./model";
 import type { RunList } from "./runs";
@@ -35,7 +35,7 @@ export function CompareRuns({ one, other }: CompareProps): JSX.Element {
     );
     return () => abort.abort();
   }, [one, other]);
-  if (failure.value) return <Notice tone="removed">{failure.value.message}</Notice>;
+  if (failure.value) return <FailureNotice failure={failure.value} />;
   return runs.value ? <Compared one={runs.value[0]} other={runs.value[1]} /> : <SkeletonText lines={6} />;
 }
 

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { Icon, type IconName } from "../basic";
 import { ago } from "../format";
 import { useHost } from "../host";
-import { Empty, MoreRows, Notice, Row, Rows, SkeletonRows } from "../rows";
+import { Empty, FailureNotice, MoreRows, Row, Rows, SkeletonRows } from "../rows";
 import { isGoing, runState, type RunRow } from "./model";
 import type { RunList } from "./runs";
 
@@ -29,7 +29,7 @@ export function Runs({ list, selected, begin }: RunsProps): JSX.Element {
   const loaded = list.loaded.data.value;
   if (!loaded) {
     if (list.isMissing) return <Empty icon="workflow" title="No runs here">Runs aren't available on this server.</Empty>;
-    if (failure && !failure.isOffline) return <Notice tone="removed">{failure.message}</Notice>;
+    if (failure && !failure.isOffline) return <FailureNotice failure={failure} />;
     return <SkeletonRows />;
   }
   if (!loaded.rows.length) {

@@ -8,7 +8,7 @@ import { Button, Chip, Icon, IconButton } from "../basic";
 import { count, duration } from "../format";
 import { useHost } from "../host";
 import { CodeBlock } from "../markdown/code";
-import { Notice, SkeletonText } from "../rows";
+import { FailureNotice, Notice, SkeletonText } from "../rows";
 import { Answer, Places } from "./answer";
 import { doingName, endText, isGoing, nodeState, ROOT, spentText, stepName, tierText, type Run, type RunPart, type Spend } from "./model";
 import type { RunWatch } from "./runs";
@@ -42,7 +42,7 @@ export function RunPartView({ watch, id, onOpen, onReplay }: PartProps): JSX.Ele
   }, [id, node, asked]);
   const shown = part.value;
   if (!run) return <SkeletonText />;
-  if (failure.value && !shown) return <Notice tone="removed">{failure.value.message}</Notice>;
+  if (failure.value && !shown) return <FailureNotice failure={failure.value} />;
   if (!shown || shown.id !== id) return <SkeletonText />;
   return <PartBody run={run} part={shown} doing={watch.doing.value.get(id) ?? ""} onOpen={onOpen} onReplay={onReplay} />;
 }

@@ -6,7 +6,7 @@ import { useId } from "preact/hooks";
 import { failureOf } from "../../client";
 import { Button, Chip, Field, Icon, IconButton } from "../basic";
 import { DialogFrame, FormDialog } from "../floating";
-import { count, date, dateTime, duration } from "../format";
+import { count, date, dateTime, duration, sentence } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, Notice, SkeletonText } from "../rows";
 import { LimitFields } from "./begin";
@@ -316,8 +316,4 @@ async function remove(host: Host, watch: RunWatch, onDeleted: () => void): Promi
   if (!isSure) return;
   await watch.delete();
   onDeleted();
-}
-
-export function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

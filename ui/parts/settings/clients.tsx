@@ -8,7 +8,7 @@ import { Button, Chip, Icon, type IconName } from "../basic";
 import { ago, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { resource } from "../resource";
-import { Empty, Notice, SkeletonRows } from "../rows";
+import { Empty, FailureNotice, Notice, SkeletonRows } from "../rows";
 import { callsServer, kindName, RIGHTS, rightsLines, tokenText, type ProgramRow } from "./model";
 import { openPairing } from "./pairing";
 import { SettingField } from "./row";
@@ -36,7 +36,7 @@ export function ClientSection({ state }: { state: ClientState }): JSX.Element {
     void trust.load();
   }, []);
   const found = clients.data.value;
-  if (!found) return clients.failure.value ? <Notice tone="removed">{clients.failure.value.message}</Notice> : <SkeletonRows />;
+  if (!found) return clients.failure.value ? <FailureNotice failure={clients.failure.value} /> : <SkeletonRows />;
   return (
     <>
       <Devices state={state} devices={found.results} canPair={found.programs.length > 0} />
@@ -196,12 +196,7 @@ function Rights({ id, name }: { id: string; name: string }): JSX.Element {
   const rows = new Map(answer?.settings.map((row) => [row.name, row]));
   return (
     <div id={id} class="k-client-rights" role="group" aria-label={`Permissions of ${name}`}>
-      {failure && (
-        <Notice tone="removed">
-          {failure.message}
-          {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-        </Notice>
-      )}
+      {failure && <FailureNotice failure={failure} />}
       {!answer && !failure && <SkeletonRows count={3} />}
       {answer?.is_writable === false && (
         <Notice tone="warning">
@@ -232,7 +227,7 @@ function Restricted({ state }: { state: ClientState }): JSX.Element | null {
     busy.value = false;
     await state.trust.load();
   };
-  if (state.trust.failure.value && !rows.length) return <Notice tone="removed">{state.trust.failure.value.message}</Notice>;
+  if (state.trust.failure.value && !rows.length) return <FailureNotice failure={state.trust.failure.value} />;
   return (
     <section class="k-set-group" aria-label="Limited to proposals">
       <div class="k-set-head">

@@ -8,7 +8,7 @@ import { Button, Icon } from "../basic";
 import { ago, bytes, count, dateTime } from "../format";
 import { useHost } from "../host";
 import { resource, type Resource } from "../resource";
-import { Notice, SkeletonText } from "../rows";
+import { FailureNotice, Notice, SkeletonText } from "../rows";
 
 type Status = Reply<"post", "/tools/vault_status">;
 
@@ -113,7 +113,7 @@ export function IndexSection({ state }: { state: IndexState }): JSX.Element {
         </div>
       </div>
       <Progress state={state} />
-      {!found ? status.failure.value ? <Notice tone="removed">{status.failure.value.message}</Notice> : <SkeletonText lines={4} /> : <Standing status={found} />}
+      {!found ? status.failure.value ? <FailureNotice failure={status.failure.value} /> : <SkeletonText lines={4} /> : <Standing status={found} />}
     </section>
   );
 }
@@ -136,12 +136,7 @@ export function Progress({ state }: { state: IndexState }): JSX.Element | null {
     );
   }
   if (failure.value) {
-    return (
-      <Notice tone="removed">
-        {failure.value.message}
-        {failure.value.hint && <div class="k-quiet">{failure.value.hint}</div>}
-      </Notice>
-    );
+    return <FailureNotice failure={failure.value} />;
   }
   const done = outcome.value;
   if (!done) return null;

@@ -8,7 +8,7 @@ import { Button, Chip, Field, Icon } from "../basic";
 import { cost, duration, tokens } from "../format";
 import { useHost } from "../host";
 import { resource } from "../resource";
-import { Notice, SkeletonText } from "../rows";
+import { FailureNotice, Notice, SkeletonText } from "../rows";
 import { failureTitle, keyPlace, PROVIDERS, readModel, sourceOf, whyFixed, writeModel, type ModelParts } from "./model";
 import { SecretInput } from "./row";
 import type { SettingsStore } from "./store";
@@ -133,7 +133,7 @@ function ModelForm({ store, state, stored, onChosen }: FormProps): JSX.Element {
         )}
       </div>
       {place && <p class="k-small k-quiet">{keyRow && keyRow.place !== "none" ? "Its key is set." : provider === "compatible" ? "If the server needs a key, add it below." : "It needs a key: add it below first."}</p>}
-      {failure && <Failed failure={failure} />}
+      {failure && <FailureNotice failure={failure} />}
       <div class="k-model-acts">
         <Button kind="primary" type="submit" isDisabled={standing?.state === "saving" || state.trial.isLoading.value}>
           {isNew ? "Use and test" : "Test"}
@@ -181,7 +181,7 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
       {trial.isLoading.value ? (
         <p class="k-quiet">Waiting for a test answer…</p>
       ) : trial.failure.value ? (
-        <Failed failure={trial.failure.value} />
+        <FailureNotice failure={trial.failure.value} />
       ) : found?.problem ? (
         <Notice tone="removed">
           <strong>{failureTitle(found.problem.code)}</strong>
@@ -205,15 +205,6 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
   );
 }
 
-function Failed({ failure }: { failure: Failure }): JSX.Element {
-  return (
-    <Notice tone="removed">
-      {failure.message}
-      {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-    </Notice>
-  );
-}
-
 const PLACES = { settings: "In the configuration file", keyring: "In the keyring", none: "Not set" } as const;
 
 /** The keys by provider: kept in the system's keyring, or in the file where there is none. */
@@ -227,7 +218,7 @@ function KeyList({ store, state }: { store: SettingsStore; state: ModelState }):
           ? "This computer has no working keyring, so keys are stored in the configuration file, which only you can read."
           : "Stored in this computer's keyring, sent only to their provider, and never shown again."}
       </p>
-      {!keys ? state.keys.failure.value ? <Failed failure={state.keys.failure.value} /> : <SkeletonText lines={4} /> : keys.results.map((row) => <KeyRow key={row.provider} store={store} state={state} row={row} hasKeyring={keys.has_keyring} />)}
+      {!keys ? state.keys.failure.value ? <FailureNotice failure={state.keys.failure.value} /> : <SkeletonText lines={4} /> : keys.results.map((row) => <KeyRow key={row.provider} store={store} state={state} row={row} hasKeyring={keys.has_keyring} />)}
     </section>
   );
 }

@@ -8,7 +8,7 @@ import { Button, Field, Icon } from "../basic";
 import { DialogFrame } from "../floating";
 import { useHost, type Host } from "../host";
 import type { Resource } from "../resource";
-import { Notice } from "../rows";
+import { FailureNotice } from "../rows";
 import { countdown, qrPath } from "./model";
 
 type Code = Reply<"post", "/pair/codes">;
@@ -83,12 +83,7 @@ function Pairing({ clients, onClose }: { clients: Resource<Clients>; onClose: ()
       }
     >
       <div class="k-pair">
-        {failure.value && (
-          <Notice tone="removed">
-            {failure.value.message}
-            {failure.value.hint && <div class="k-quiet">{failure.value.hint}</div>}
-          </Notice>
-        )}
+        {failure.value && <FailureNotice failure={failure.value} />}
         {paired.value ? (
           <p class="k-pair-done" role="status">
             <Icon name="circle-check" size={20} />

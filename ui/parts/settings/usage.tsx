@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { Client, Reply } from "../../client";
 import { cost, count, tokens } from "../format";
 import { resource } from "../resource";
-import { Notice, SkeletonText } from "../rows";
+import { FailureNotice, SkeletonText } from "../rows";
 
 type Usage = Reply<"get", "/usage">;
 
@@ -17,7 +17,7 @@ export function UsageSummary({ state }: { state: ReturnType<typeof makeUsageStat
   const { usage } = state;
   useEffect(() => void usage.load(), []);
   const found = usage.data.value;
-  if (usage.failure.value && !found) return <Notice tone="removed">{usage.failure.value.message}</Notice>;
+  if (usage.failure.value && !found) return <FailureNotice failure={usage.failure.value} />;
   if (!found) return <SkeletonText lines={3} />;
   const { today, limits, left } = found;
   const isKnown = !today.total_tokens || today.cost_usd !== null;

@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Button, count, Empty, folderOf, noteName, Notice, pick, resource, SkeletonText, Tabs } from "../../../parts";
+import { Button, count, Empty, FailureNotice, folderOf, noteName, pick, resource, SkeletonText, Tabs } from "../../../parts";
 import { foldersApart, GraphView, type GraphData } from "../../../parts/graph";
 import { href, vaultOf, type App } from "../../app";
 import { MainHead } from "../../shell";
@@ -83,10 +83,7 @@ function Surroundings({ app, state, route }: ViewProps<State>): JSX.Element {
       </div>
       {failure && !failure.isOffline ? (
         <div class="k-content">
-          <Notice tone="removed">
-            {failure.message}
-            {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-          </Notice>
+          <FailureNotice failure={failure} />
         </div>
       ) : !data || found?.path.toLowerCase() !== path.toLowerCase() ? (
         <div class="k-content">

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Client } from "../../../client";
-import { Button, count, Empty, noteName, Notice, resource, SkeletonText, Tabs } from "../../../parts";
+import { Button, count, Empty, FailureNotice, noteName, resource, SkeletonText, Tabs } from "../../../parts";
 import { readMessages } from "../../../parts/chat/turn";
 import { foldersApart, GraphView, type GraphData } from "../../../parts/graph";
 import { href, type App } from "../../app";
@@ -124,10 +124,7 @@ export function UsedGraph({ app, state, by, route }: UsedGraphProps): JSX.Elemen
       </div>
       {failure && !failure.isOffline ? (
         <div class="k-content">
-          <Notice tone="removed">
-            {failure.message}
-            {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-          </Notice>
+          <FailureNotice failure={failure} />
         </div>
       ) : isCurrent && !paths.length ? (
         <Empty icon="waypoints" title="No notes used">

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Client } from "../../../client";
-import { ago, allPages, Button, count, Empty, folderOf, Icon, IconButton, noteName, Notice, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
+import { ago, allPages, Button, count, Empty, FailureNotice, folderOf, Icon, IconButton, noteName, Row, SearchBox, SkeletonRows, Tabs, VirtualList, type PaletteItem, type Target } from "../../../parts";
 import { Diagrams } from "../../../parts/mermaid/diagrams";
 import { Attachments, foldersTo, mediaKindOf, NoteBeside, NoteModel, NoteReader, NoteTree, quoted, rowsOf, treeOf } from "../../../parts/notes";
 import { fit } from "../../../parts/palette";
@@ -136,7 +136,7 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
 function Files({ app, state, path }: { app: App; state: State; path: string }): JSX.Element {
   const { store } = state;
   const failure = store.list.failure.value;
-  if (failure && !failure.isOffline && !store.notes.value.length) return <Notice tone="removed">{failure.message}</Notice>;
+  if (failure && !failure.isOffline && !store.notes.value.length) return <FailureNotice failure={failure} />;
   if (!store.notes.value.length) {
     return store.list.data.value ? (
       <Empty icon="file-text" title="No notes yet" acts={<Button href={`obsidian://open?vault=${encodeURIComponent(app.session.vault.value)}`}>Open Obsidian</Button>}>
@@ -218,7 +218,7 @@ function Tags({ app, state, path }: { app: App; state: State; path: string }): J
     if (!tags.data.value) void tags.load();
   }, []);
   if (state.tag.value) return <Tagged app={app} state={state} tag={state.tag.value} path={path} />;
-  if (!tags.data.value) return tags.failure.value ? <Notice tone="removed">{tags.failure.value.message}</Notice> : <SkeletonRows />;
+  if (!tags.data.value) return tags.failure.value ? <FailureNotice failure={tags.failure.value} /> : <SkeletonRows />;
   if (!tags.data.value.length) {
     return (
       <Empty icon="tag" title="No tags yet">

@@ -3,7 +3,7 @@
 import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { ago, Button, Empty, Icon, IconButton, Notice, Row, Rows, SkeletonRows, SkeletonText, type Shortcut } from "../../../parts";
+import { ago, Button, Empty, FailureNotice, Icon, IconButton, Notice, Row, Rows, SkeletonRows, SkeletonText, type Shortcut } from "../../../parts";
 import { href, type App } from "../../app";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
@@ -48,7 +48,7 @@ function shortcuts(app: App, schedules: Schedules): Shortcut[] {
 
 function List({ state, route }: ViewProps<Schedules>): JSX.Element {
   const failure = state.loaded.failure.value;
-  if (!state.loaded.data.value) return failure && !failure.isOffline ? <Notice tone="removed">{failure.message}</Notice> : <SkeletonRows />;
+  if (!state.loaded.data.value) return failure && !failure.isOffline ? <FailureNotice failure={failure} /> : <SkeletonRows />;
   if (!state.rows.value.length) {
     return (
       <Empty icon="clock" title="No schedules yet" acts={<NewButton />}>

@@ -2,7 +2,7 @@
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Body, Reply, ServerEvent } from "../../../client";
-import { count, dateTime, resource, type IconName, type Resource } from "../../../parts";
+import { count, dateTime, resource, sentence, type IconName, type Resource } from "../../../parts";
 import type { App } from "../../app";
 
 export type Schedule = Reply<"get", "/schedules">["results"][number];
@@ -159,7 +159,7 @@ export function whenOf({ cadence, at, weekday, folder }: Pick<Schedule, "cadence
 }
 
 export function dayName(weekday: string): string {
-  return weekday.charAt(0).toUpperCase() + weekday.slice(1);
+  return sentence(weekday);
 }
 
 /** When it runs next, in words. */

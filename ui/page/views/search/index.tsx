@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ago, Button, count, Empty, folderOf, IconButton, Keys, MoreRows, noteName, Notice, resource, Row, SearchBox, SkeletonRows } from "../../../parts";
+import { ago, Button, count, Empty, FailureNotice, folderOf, IconButton, Keys, MoreRows, noteName, resource, Row, SearchBox, sentence, SkeletonRows } from "../../../parts";
 import { fit } from "../../../parts/palette";
 import {
   askBy, Filters, FoundLine, hasFilters, HitList, isSameSearch, optionId, readSearch, SearchSession, targetOf, whereOf, writeSearch, type Found, type SearchQuery,
@@ -132,12 +132,7 @@ function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
   const { session } = state;
   const [found, failure, search] = [session.found.value, session.failure.value, state.search.value];
   if (failure && !failure.isOffline) {
-    return (
-      <Notice tone="removed">
-        {failure.message}
-        {failure.hint && <div class="k-quiet">{failure.hint}</div>}
-      </Notice>
-    );
+    return <FailureNotice failure={failure} />;
   }
   if (!search.text.trim() && !hasFilters(search)) return <Beginning app={app} state={state} onSearch={onSearch} />;
   if (!found) return <SkeletonRows />;
@@ -164,7 +159,7 @@ function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
 /** What the server says of the query itself, such as a word that it corrected; how the index stands is told elsewhere. */
 function corrections(found: Found): string[] {
   const told = (found.answer.notes ?? []).filter((note) => !/index|embedded|vault is too large/.test(note));
-  return told.map((note) => note.charAt(0).toUpperCase() + note.slice(1));
+  return told.map(sentence);
 }
 
 function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found }): JSX.Element {
