@@ -43,6 +43,17 @@ THOROUGH_WORDS = (
     *("run_command", "suite", "realistic"),  # whole runs, with a process a script
 )
 """Words of the names of files whose tests take long for what they add to a quick look."""
+WAITING_FILES = (
+    *("agents/test_run_budget.py", "cli/test_busy.py", "cli/test_cut_short.py", "cli/test_doctor_repair.py"),
+    *("codemode/test_script_command.py", "codemode/test_served_runs.py", "index/conformance/test_conformance.py"),
+    *("cli/test_asking_server.py", "cli/test_streams.py", "index/test_freshness.py", "net/test_guard_limits.py"),
+    *("cli/test_shared_index.py", "index/test_published_engine.py", "index/test_published_readers.py"),
+    *("server/ask/test_streams.py", "server/chat/test_streams.py", "server/runs/test_streams.py"),
+    *("server/chat/test_asking_for_events.py", "server/mcp/test_confirming.py", "server/test_bodies.py"),
+    *("server/test_feed.py", "server/test_first_calls.py", "server/test_freshness.py", "server/test_readers.py"),
+    *("server/test_sockets.py", "server/test_threads.py"),
+)
+"""Files that start processes and databases or wait for time to pass, left out by `--fast` too, but measured."""
 ON_DISK_FOLDERS = ("service", "stress")
 ON_DISK_FILES = ("engines", "engine", "kill", "processes")
 """Words of the names of files whose kills come at any time: what they cut short has to take as long as usual."""
@@ -64,7 +75,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     is_test = collection_path.suffix == ".py" and config.rootpath / "tests" in collection_path.parents
     if config.option.markexpr != NOT_THOROUGH or not is_test:
         return None
-    return _is_place(collection_path, config.rootpath, THOROUGH_FOLDERS, THOROUGH_WORDS) or None
+    return _is_left_out(collection_path, config.rootpath) or _is_waiting(collection_path, config.rootpath) or None
 
 
 def pytest_collection_finish() -> None:
@@ -80,6 +91,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _is_thorough(item):
             item.add_marker(pytest.mark.thorough)
             item.add_marker(pytest.mark.no_cover)  # measuring doubles the time, and the others are enough for the gate
+        elif _is_waiting(item.path, config.rootpath):
+            item.add_marker(pytest.mark.thorough)
         if _is_of_page(item):  # a browser on a busy machine; the summary lists each
             only = {"only_rerun": ["TimeoutError", "with timeout"]} if item.path.stem in ATTACKS_ON_THE_PAGE else {}
             item.add_marker(pytest.mark.flaky(reruns=2, **only))
@@ -105,10 +118,18 @@ def _with_page_together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def _is_thorough(item: pytest.Item) -> bool:
-    """Return whether `scripts/test --fast` leaves a test out."""
+    """Return whether `scripts/test --fast` leaves a test out for what it does."""
     if _is_property(item) or item.get_closest_marker("slow"):
         return True
-    return _is_place(item.path, item.config.rootpath, THOROUGH_FOLDERS, THOROUGH_WORDS)
+    return _is_left_out(item.path, item.config.rootpath)
+
+
+def _is_left_out(file: Path, root: Path) -> bool:
+    return _is_place(file, root, THOROUGH_FOLDERS, THOROUGH_WORDS)
+
+
+def _is_waiting(file: Path, root: Path) -> bool:
+    return file.relative_to(root / "tests").as_posix() in WAITING_FILES
 
 
 def _is_on_disk(item: pytest.Item) -> bool:
