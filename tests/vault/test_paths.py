@@ -256,6 +256,19 @@ def test_a_new_name_that_differs_only_in_form_from_another_is_refused(tmp_path: 
     assert "'Café.md'" in refusal.value.message
 
 
+def test_a_file_that_another_makes_meanwhile_does_not_clash_with_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lexists(path: Path) -> bool:
+        assert path == tmp_path / "Day.md"
+        return False  # it wasn't there yet
+
+    (tmp_path / "Day.md").touch()
+    monkeypatch.setattr("os.path.lexists", lexists)
+
+    assert paths.check_new(NotePath("Day.md"), root=tmp_path) == ()
+
+
 def test_parts_that_exist_already_are_not_blamed_on_a_new_file(tmp_path: Path) -> None:
     (tmp_path / "Why?").mkdir()
 

@@ -257,9 +257,11 @@ def _name_problems(part: str) -> list[NameProblem]:
 
 def _case_clashes(at: Path, part: str) -> list[NameProblem]:
     try:
-        same = sorted(other.name for other in at.iterdir() if name_key(other.name) == name_key(part))
+        names = [other.name for other in at.iterdir()]
     except OSError:
         return []
+    # The very same name has come since it was looked for: that is a conflict, which is found when the file is written.
+    same = sorted(name for name in names if name != part and name_key(name) == name_key(part))
     return [
         NameProblem(
             code="case_clash",
