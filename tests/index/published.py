@@ -71,6 +71,13 @@ class Team:
         return reader
 
 
+def make_embedder() -> worlds.WordEmbedder:
+    """Make the embedder of a team; two processes with vectors of other lengths would replace each other's."""
+    embedder = worlds.WordEmbedder()
+    embedder.dimensions = 256
+    return embedder
+
+
 @contextmanager
 def open_team(
     folder: Path,
@@ -81,8 +88,7 @@ def open_team(
     name: str = "",
 ) -> Generator[Team]:
     """Make a vault, index it and publish it."""
-    embedder = worlds.WordEmbedder()
-    embedder.dimensions = 256
+    embedder = make_embedder()
     vault_name = name or f"v{secrets.token_hex(4)}"
     with ExitStack() as stack:
         root = worlds.fill(folder / "vault", dict(notes))
@@ -145,7 +151,7 @@ def belongs_together(server: PostgresServer) -> bool:
 def write_forever(root: Path, state: Path, address: str, name: str, seed: int) -> None:
     """Change notes, take them in and publish them, again and again."""
     pick = random.Random(seed)
-    embedder = worlds.WordEmbedder()
+    embedder = make_embedder()
     with worlds.engine(root, state, embedder) as engine, PostgresServer(address, name) as server:
         publisher = Publisher(server, readers={})
         sys.stdout.write("ready\n")
