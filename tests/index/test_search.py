@@ -260,6 +260,49 @@ def test_vectors_of_a_model_that_was_changed_behind_its_name_are_made_anew(tmp_p
         assert "changed" in late.search(SearchRequest(text="gamma")).remarks[0]
 
 
+def test_one_run_embeds_all_chunks_anew_where_the_vectors_changed_their_length(tmp_path: Path) -> None:
+    embedder = Resized(512)
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        first = engine.embed()
+        embedder.dimensions = 1024
+        worlds.fill(root, {"c.md": "gamma\n"})
+        engine.refresh()
+        engine.embed()
+
+        assert first == 2
+        assert engine.store.count_pending("words") == 0
+        assert engine.status().embedded == 3
+
+
+def test_two_processes_with_vectors_of_other_lengths_do_not_remove_each_others_for_ever(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with (
+        worlds.engine(root, tmp_path / "s", Resized(512)) as stale,
+        worlds.engine(root, tmp_path / "s", Resized(1024)) as newer,
+    ):
+        for engine, name in ((stale, "c.md"), (newer, "d.md")):
+            worlds.fill(root, {name: "gamma\n" * len(name)})
+            engine.refresh()
+            engine.embed()
+        worlds.fill(root, {"e.md": "delta\n"})
+        stale.refresh()
+        with pytest.raises(
+            EmbedderError, match="1024 numbers under the model name 'words', and this one makes"
+        ) as raised:
+            stale.embed()
+        freshness = stale.freshen()
+        kept = newer.status().embedded
+        newer.embed()
+
+        assert "start this process anew" in raised.value.hint
+        assert freshness.pending == 1
+        assert kept == 4
+        assert newer.status().embedded == 5
+        assert stale.search(SearchRequest(text="delta")).hits[0].row.note == "e.md"
+
+
 def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"Übersetzung.md": "alpha\n", "b.md": "beta\n"})
     with worlds.engine(root, tmp_path / "s") as engine:

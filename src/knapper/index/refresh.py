@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from knapper.errors import KnapError, StorageError
 from knapper.index.documents import FileRecord, FileState
-from knapper.index.models.base import Embedder, EmbedderStopped, learn_floor
+from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped, learn_floor
 from knapper.index.store import IndexStore, floor_key
 from knapper.system import private
 from knapper.vault.access import Policy
@@ -510,7 +510,8 @@ def embed_pending(
         The number of new vectors.
 
     Raises:
-        KnapError: The embedder failed; vectors stored before are kept.
+        KnapError: The embedder failed, or another process embeds with vectors of another length; those stored before
+            are kept.
     """
     # Imported here, as loading the Markdown parser takes 60 ms.
     from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
@@ -525,8 +526,10 @@ def embed_pending(
             vectors = embedder.passages([embedding_text(row.title, row.path, row.text) for row in batch], stop=stop)
         except EmbedderStopped:
             break
+        is_replaced = _has_other_length(store, embedder.model_id, vectors.shape[1])
         store.add_vectors(embedder.model_id, [row.id for row in batch], vectors)
-        last_id = batch[-1].id
+        # All chunks wait again where the vectors were replaced, also those before this batch.
+        last_id = 0 if is_replaced else batch[-1].id
         embedded += len(batch)
         if progress:
             progress("embed", embedded, max(total, embedded))
@@ -534,6 +537,28 @@ def embed_pending(
     with suppress(EmbedderStopped):
         ensure_floor(store, embedder, stop=stop)
     return embedded
+
+
+def _has_other_length(store: IndexStore, model: str, length: int) -> bool:
+    """Return whether the stored vectors have another length than new ones, which then replace them all.
+
+    Raises:
+        EmbedderError: This process has stored vectors of this length before, so another one has replaced them: each
+            would go on removing the other's.
+    """
+    stored = store.vector_length(model)
+    if stored in {0, length}:
+        store.own_lengths[model] = length
+        return False
+    if store.own_lengths.get(model) == length:
+        raise EmbedderError(
+            f"another process has stored vectors of {stored} numbers under the model name '{model}', and this one makes"
+            f" vectors of {length}",
+            hint="use the same model in both, and start this process anew",
+            code="embedder_changed",
+        )
+    store.own_lengths[model] = length
+    return True
 
 
 def sample_texts(store: IndexStore, limit: int) -> tuple[int, Sequence[str]]:

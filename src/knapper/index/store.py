@@ -437,6 +437,7 @@ class IndexStore:
     def __init__(self, path: Path) -> None:
         """Open the store in the file *path*; create it where it is missing."""
         self.database = Database(path)
+        self.own_lengths: dict[str, int] = {}  # of the vectors that this process stored last, by the model
 
     def generation(self) -> int:
         """Return the number of written transactions; equal numbers mean an equal index."""
@@ -616,6 +617,12 @@ class IndexStore:
         """Count the chunks without a vector of *model*."""
         return count_unembedded(self.database.reader(), model)
 
+    def vector_length(self, model: str) -> int:
+        """Return how many numbers the stored vectors of *model* have; 0 where there are none."""
+        sql = "SELECT length(vector) / 2 FROM vectors WHERE model = ? LIMIT 1"
+        row = self.database.reader().execute(sql, (model,)).fetchone()
+        return int(row[0]) if row else 0
+
     def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         """Store vectors of chunks, except for chunks that were removed meanwhile.
 
@@ -623,10 +630,7 @@ class IndexStore:
         """
         with self.database.transaction() as connection:
             generation = generation_of(connection)
-            old_size_row = connection.execute(
-                "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,)
-            ).fetchone()
-            if old_size_row is not None and int(old_size_row[0]) != 2 * vectors.shape[1]:
+            if self.vector_length(model) not in {0, vectors.shape[1]}:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
                 rebuild_queue(connection, model)
