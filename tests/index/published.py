@@ -1,10 +1,13 @@
 """A vault on a machine with its files, and the same vault on machines that read what that one publishes.
 
 python -m tests.index.published VAULT STATE ADDRESS NAME SEED     changes, saves and publishes until somebody ends it
+python -m tests.index.published --dying VAULT STATE ADDRESS NAME LENGTH     replaces vectors, and kills itself within
 """
 
+import os
 import random
 import secrets
+import signal
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -72,7 +75,7 @@ class Team:
 
 
 def make_embedder() -> worlds.WordEmbedder:
-    """Make the embedder of a team; two processes with vectors of other lengths would replace each other's."""
+    """Make the embedder of a team; of two processes with vectors of other lengths, one would be refused."""
     embedder = worlds.WordEmbedder()
     embedder.dimensions = 256
     return embedder
@@ -136,6 +139,7 @@ def belongs_together(server: PostgresServer) -> bool:
     checks = (
         "(SELECT COALESCE(sum(rows), 0) FROM {0}.terms) = (SELECT count(*) FROM {0}.postings)",
         "(SELECT value::int FROM {0}.meta WHERE key = 'chunks') = (SELECT count(*) FROM {0}.chunks)",
+        "(SELECT value::int FROM {0}.meta WHERE key = 'vectors') = (SELECT count(*) FROM {0}.vectors)",
         "(SELECT value::int FROM {0}.meta WHERE key = 'words') = (SELECT COALESCE(sum(words), 0) FROM {0}.chunks)",
         "NOT EXISTS (SELECT 1 FROM {0}.postings p LEFT JOIN {0}.chunks c ON c.id = p.chunk WHERE c.words IS DISTINCT"
         " FROM p.words)",
@@ -164,5 +168,25 @@ def write_forever(root: Path, state: Path, address: str, name: str, seed: int) -
                 publisher.publish(engine.store, engine.view, model="words")
 
 
+def replace_and_die(root: Path, state: Path, address: str, name: str, length: int) -> None:
+    """Give all notes vectors of another length, and be killed when the first batch of them is published."""
+
+    def die(phase: str, done: int, total: int) -> None:
+        del phase, done, total
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    embedder = make_embedder()
+    embedder.dimensions = length
+    worlds.fill(root, {"a new one.md": "rain\n"})
+    with worlds.engine(root, state, embedder) as engine, PostgresServer(address, name) as server:
+        engine.refresh(check=False)
+        engine.embed()
+        Publisher(server, readers={}).publish(engine.store, engine.view, model="words", progress=die)
+
+
 if __name__ == "__main__":
-    write_forever(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    work = write_forever
+    if sys.argv[1] == "--dying":
+        work = replace_and_die
+        del sys.argv[1]
+    work(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]))

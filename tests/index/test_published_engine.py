@@ -18,9 +18,11 @@ from knapper.index.documents import Filter
 from knapper.index.postgres import publish, schema
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
+from knapper.index.postgres.reader import ReaderEngine
 from knapper.index.refresh import Publishing
 from knapper.index.search import SearchRequest
 from knapper.vault.access import Policy
+from knapper.vault.view import View
 from tests.index import published, word_engines, worlds
 from tests.index.published import Team
 from tests.postgres import LocalServer
@@ -190,6 +192,31 @@ def test_odd_texts_come_through_as_they_are(tmp_path: Path, postgres: LocalServe
             assert reader.view.read_bytes(path) == text.encode()
         assert published.hits(reader, "rain", "keyword") == published.hits(team.engine, "rain", "keyword")
         assert [note for _, note, _ in published.hits(reader, long, "keyword")] == ["long.md"] * 5
+
+
+@pytest.mark.slow  # kills processes
+def test_a_writer_killed_while_it_replaces_vectors_is_completed_by_the_next(
+    tmp_path: Path, postgres: LocalServer
+) -> None:
+    notes = {f"{number}.md": f"rain {number}\n" for number in range(90)}
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        before = counts_of(reader)
+        command = [sys.executable, "-m", "tests.index.published", "--dying"]
+        command += map(str, (team.root, team.folder / "state", team.address, team.name, 64))
+        ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
+        killed = counts_of(reader)
+        is_whole = published.is_whole(team)
+        team.embedder.dimensions = 64
+        retry(team.publish)
+
+        assert ended.returncode == -signal.SIGKILL
+        assert before == (90, 90)
+        assert 0 < killed[1] < killed[0] == 90
+        assert is_whole
+        assert published.is_whole(team)
+        assert counts_of(reader) == (91, 91)
+        assert published.hits(reader, "rain 7", "semantic") == published.hits(team.engine, "rain 7", "semantic")
 
 
 @pytest.mark.slow  # kills processes
@@ -444,3 +471,111 @@ def test_a_wrong_user_is_told_without_the_password(postgres: LocalServer) -> Non
 
     assert "s3cret-word" not in f"{raised.value.message}{raised.value.hint}{server.shown}{server!r}{raised.value!r}"
     assert raised.value.__cause__ is None
+
+
+def test_one_publishing_after_the_vectors_changed_their_length_leaves_no_note_without(team: Team) -> None:
+    reader = team.reader()
+    team.embedder.dimensions = 64
+    team.save({"new.md": "rain on the roof\n"})
+    with published.snapshot(reader) as opened:
+        chunks, embedded = opened.count(Filter())
+
+    assert chunks == embedded > 18
+    assert published.hits(reader, "rain wind", "semantic") == published.hits(team.engine, "rain wind", "semantic")
+
+
+def counts_of(reader: ReaderEngine) -> tuple[int, int]:
+    with published.snapshot(reader) as opened:
+        return opened.count(Filter())
+
+
+def shorten_vectors(team: Team) -> None:
+    """Give the team's index vectors of another length under the same name, without publishing them."""
+    team.embedder.dimensions = 64
+    worlds.fill(team.root, {"new.md": "rain on the roof\n"})
+    team.engine.refresh(check=False)
+    team.engine.embed()
+
+
+def publish_one_batch(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish a few notes of many, and stop there as a killed process does."""
+    monkeypatch.setattr(publish, "_BATCH_NOTES", 4)
+    stop = threading.Event()
+
+    def end(phase: str, done: int, total: int) -> None:
+        del phase, done, total
+        stop.set()
+
+    team.publisher.publish(team.engine.store, team.engine.view, model="words", stop=stop, progress=end)
+
+
+def test_what_a_stopped_replacement_of_vectors_left_out_is_told_and_published_next(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, stale = team.reader(), team.reader(embedder=published.make_embedder())
+    shorten_vectors(team)
+    publish_one_batch(team, monkeypatch)
+    chunks, embedded = counts_of(reader)
+    pending, by_words = reader.freshen().pending, published.hits(reader, "rain wind", "keyword")
+    remarks = stale.search(SearchRequest(text="rain wind")).remarks
+    expected = published.hits(team.engine, "rain wind", "keyword")
+    is_whole = published.is_whole(team)
+    team.publish()
+
+    assert 0 < embedded < chunks
+    assert pending == chunks - embedded
+    assert by_words
+    assert {note for _, note, _ in by_words} == {note for _, note, _ in expected} - {"new.md"}
+    assert any("searched by words only" in remark for remark in remarks)
+    assert is_whole
+    assert published.is_whole(team)
+    assert len({*counts_of(reader)}) == 1
+    assert reader.freshen().pending == 0
+    assert published.hits(reader, "rain wind", "hybrid") == published.hits(team.engine, "rain wind", "hybrid")
+
+
+def test_a_note_that_cannot_be_read_while_vectors_are_replaced_is_published_next(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = team.reader()
+    shorten_vectors(team)
+    readable = type(team.engine.view).read_bytes
+
+    def read_bytes(view: View, raw: str, **limits: int) -> bytes:
+        if raw == "new.md":
+            return readable(view, raw, **limits)
+        raise StorageError("the file is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(team.engine.view), "read_bytes", read_bytes)
+        team.publish()
+    told = reader.freshen().pending
+    team.publish()
+
+    assert told > 18
+    assert len({*counts_of(reader)}) == 1
+    assert "current" in team.publisher.describe(team.engine.store)
+
+
+def test_two_indexes_of_a_vault_with_other_lengths_do_not_replace_each_others_vectors(
+    team: Team, tmp_path: Path
+) -> None:
+    reader = team.reader()
+    before = published.hits(reader, "rain wind", "semantic")
+    short = published.make_embedder()
+    short.dimensions = 64
+    with worlds.engine(team.root, tmp_path / "other state", short) as other:
+        other.refresh()
+        other.embed()
+        with pytest.raises(ConflictError, match="vectors of 256 numbers under the model name 'words'") as raised:
+            team.publisher.publish(other.store, other.view, model="words")
+        after = published.hits(reader, "rain wind", "semantic")
+        team.publisher.publish(other.store, other.view, model="words", take_over=True)
+        taken = len({*counts_of(reader)})
+        with pytest.raises(ConflictError, match="vectors of 64 numbers"):
+            team.publish()
+
+    assert raised.value.code == "other_vectors"
+    assert "knap index --full" in raised.value.hint
+    assert before == after
+    assert taken == 1

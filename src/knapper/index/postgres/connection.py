@@ -21,6 +21,8 @@ Values: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 class Rows(Protocol):
     """What a statement gives."""
 
+    rowcount: int
+
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the next row; None where there is none."""
         ...

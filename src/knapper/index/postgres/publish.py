@@ -108,7 +108,8 @@ class Publisher:
             progress: Called after each transaction.
 
         Raises:
-            ConflictError: Another process publishes the vault, or it is another machine's.
+            ConflictError: Another process publishes the vault, or it is another machine's, or another index publishes
+                vectors of another length under the model's name.
             StorageError: The server can't be reached or written.
             SetupError: The server is too old, or lacks a role.
         """
@@ -116,7 +117,9 @@ class Publisher:
             with store.database.snapshot() as source:
                 work = _Work(session, source, view, self.server.schema, dict(schema.read_meta(session)), model)
                 work.set_readers(self._readers)
-                work.forget_other_model()
+                work.count_vectors()
+                if not (stop and stop.is_set()):
+                    work.replace_other_vectors(take_over=take_over)
                 done = work.carry_out(stop, progress)
                 if not (stop and stop.is_set()):
                     work.finish(store)
@@ -236,6 +239,7 @@ class _Work:
         self._model = model
         self._terms: dict[str, int] = {}
         self._masks: dict[str, tuple[Policy, bytearray]] = {}
+        self._has_skipped = False
         self.tokenizer = ChunkTokenizer()
         self.written_chunks = 0
 
@@ -270,17 +274,52 @@ class _Work:
             _show(mask, file, policy, path, target)
         return mask
 
-    def forget_other_model(self) -> None:
-        """Remove the vectors of another model: readers compare questions with those of one."""
-        if self._meta.get("model", self._model) != self._model:
+    def count_vectors(self) -> None:
+        """Count the vectors where a version has published that didn't: the count tells readers how many are missing."""
+        if "vectors" not in self._meta:
+            row = self._session.execute("SELECT COUNT(*) FROM vectors").fetchone()
+            self._meta["vectors"] = str(row[0] if row else 0)
+
+    def replace_other_vectors(self, *, take_over: bool) -> None:
+        """Remove the vectors of another model, or of another length, before the notes that get new ones are chosen.
+
+        The server can't compare a question with vectors of two lengths, so all go at once; until a note is written
+        again, readers find it by words, and are told so. The source goes with them: whoever publishes next, also after
+        a kill, counts the vectors of each note.
+
+        Raises:
+            ConflictError: The published ones have another length under the same name, and another index's.
+        """
+        is_other_model = self._meta.get("model", self._model) != self._model
+        old, new = ("" if is_other_model else self._meta.get("dimensions", "")), self._read_dimensions()
+        is_other_length = bool(old and new) and old != new
+        if is_other_length and not take_over:
+            self._check_lengths_source(old, new)
+        self._meta |= {"model": self._model, "dimensions": new or old}
+        if is_other_model or is_other_length:
             with self._session.transaction():
                 self._session.execute(f"DROP INDEX IF EXISTS {GRAPH}")
                 self._session.execute("DELETE FROM vectors")
                 self._session.execute("UPDATE files SET vectors = 0")
                 self._meta["generation"] = str(self._generation + 1)
-                self._write_meta({"model": self._model, "dimensions": "", "source": "", "graph": "0"})
-        else:
-            self._meta["model"] = self._model
+                self._write_meta({"source": "", "floor": "", "graph": "0", "vectors": "0"})
+
+    def _read_dimensions(self) -> str:
+        """Read how many numbers the local index's vectors have; empty where it has none. All have the same."""
+        row = self._source.execute(
+            "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (self._model,)
+        ).fetchone()
+        return str(row[0] // rows.NUMBER_BYTES) if row else ""
+
+    def _check_lengths_source(self, old: str, new: str) -> None:
+        """Check that vectors of another length are this index's own earlier ones; two indexes would go on replacing."""
+        if self._meta.get("source") not in {"", database.state_of(self._source)[0]}:
+            raise ConflictError(
+                f"another index of this vault publishes vectors of {old} numbers under the model name '{self._model}',"
+                f" and this one has vectors of {new}",
+                code="other_vectors",
+                hint="use the same model for both; `knap index --full` here replaces what is published",
+            )
 
     def carry_out(self, stop: threading.Event | None, progress: Progress | None) -> Published:
         """Write what differs, whole notes in each transaction; files that are gone leave with the first ones."""
@@ -341,6 +380,7 @@ class _Work:
         for file in files:
             note = self._read(file)
             if note is None:
+                self._has_skipped = True
                 continue
             batch.append(note)
             chunks += len(note.chunks)
@@ -440,7 +480,7 @@ class _Work:
             ([term for term, _ in pairs], [chunk for _, chunk in pairs]),
         )
         ids = [int(chunk) for chunk, _, _ in old]
-        self._session.execute("DELETE FROM vectors WHERE chunk = ANY(%s)", (ids,))
+        changes["vectors"] -= self._session.execute("DELETE FROM vectors WHERE chunk = ANY(%s)", (ids,)).rowcount
         self._session.execute("DELETE FROM chunks WHERE id = ANY(%s)", (ids,))
 
     def _drop_files(self, gone: Sequence[int]) -> None:
@@ -497,24 +537,14 @@ class _Work:
                         copy.write_row((term, i, weight, len(tokens) - gaps))
             vectors = [(i, rows.wire_vector(chunk.vector)) for i, chunk, _ in numbered if chunk.vector is not None]
             if vectors:
-                self._check_dimensions(vectors[0][1])
                 with cursor.copy("COPY vectors FROM STDIN (FORMAT BINARY)") as copy:
                     copy.set_types(["int8", "bytea"])
                     for row in vectors:
                         copy.write_row(row)
         changes["chunks"] += len(numbered)
         changes["words"] += sum(len(tokens) - gaps for _, _, tokens in numbered)
+        changes["vectors"] += len(vectors)
         self.written_chunks += len(numbered)
-
-    def _check_dimensions(self, wire: bytes) -> None:
-        dimensions = int.from_bytes(wire[:2], "big")
-        if self._meta.get("dimensions", str(dimensions)) not in {"", str(dimensions)}:
-            # The model behind its name was changed: readers would compare what can't be compared.
-            self._session.execute(f"DROP INDEX IF EXISTS {GRAPH}")
-            self._session.execute("DELETE FROM vectors")
-            self._session.execute("UPDATE files SET vectors = -1")
-            self._meta["graph"] = "0"
-        self._meta["dimensions"] = str(dimensions)
 
     def _write_meta(self, values: Mapping[str, str]) -> None:
         """Store values with the generation, and tell all who listen, once the transaction is committed."""
@@ -532,8 +562,10 @@ class _Work:
     def finish(self, store: IndexStore) -> None:
         """Record which state of the local index is published, as far as it is complete."""
         uid, generation = database.state_of(self._source)
+        known = self._meta.get("source", "")
         values = {
-            "source": uid,
+            # Without it, the next publishing counts the vectors of each note, also of one that was skipped here.
+            "source": "" if self._has_skipped and known != uid else uid,
             "source_generation": str(generation),
             "format": schema.FORMAT,
             "complete": store.meta("complete") or "0",

@@ -105,6 +105,11 @@ def read_state(session: Session) -> tuple[dict[str, str], MirrorState]:
     return meta, MirrorState(vault_id=meta.get("id", "-"), rules=rules, generation=generation, stamp=stamp)
 
 
+def _count_pending(meta: Mapping[str, str]) -> int:
+    """Count the published chunks without a vector; none where the writer has no model, or an older version wrote."""
+    return int(meta.get("chunks", "0")) - int(meta["vectors"]) if meta.get("model") and "vectors" in meta else 0
+
+
 class Mirror:
     """The records of a published vault in a local index; safe to use from any thread and several processes."""
 
@@ -113,6 +118,8 @@ class Mirror:
         self.server = server
         self.store = store
         self._lock = lock
+        self.pending = 0
+        """Chunks without a vector, in the state that `sync` brought the mirror up to."""
 
     @contextmanager
     def open_state(self) -> Generator[PublishedState]:
@@ -137,6 +144,7 @@ class Mirror:
         """
         with self.server.snapshot() as session:
             meta, target = read_state(session)
+            self.pending = _count_pending(meta)
             return self._follow(session, meta, target, full=full, progress=progress)
 
     def content(self, path: NotePath) -> bytes:
@@ -433,7 +441,7 @@ class ReaderEngine(Engine):
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
         """Bring the mirror up to the database; where the server doesn't answer, say of when the answers are."""
-        del meaning, policy
+        del policy
         try:
             _ = self.refresh()
         except StorageError as error:
@@ -442,7 +450,11 @@ class ReaderEngine(Engine):
             built = self.store.meta("built")
             told = f"{error.message}; what is listed is of {built}, and search doesn't work until it answers"
             return Freshness(unchecked=True, as_of=built, notices=(told,))
-        return Freshness(incomplete=not self.is_complete, as_of=self.store.meta("built"))
+        return Freshness(
+            incomplete=not self.is_complete,
+            pending=self.mirror.pending if meaning else 0,
+            as_of=self.store.meta("built"),
+        )
 
     def catch_up(self) -> None:
         """Bring the mirror up to the database."""

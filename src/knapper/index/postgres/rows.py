@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 GAP: Final = 0
 """Stands between the columns of a chunk's words, so that no phrase reaches from one into the next."""
+NUMBER_BYTES: Final = 2
+"""Of a stored vector, in half precision."""
 _MAX_TERM_BYTES: Final = 400
 """PostgreSQL indexes texts of up to 2,700 bytes, and FTS5 has words of 32,000."""
 _STATE_COLUMNS: Final = (
