@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
-    files.keep_numpy_to_one_thread()
+    files.keep_libraries_to_one_thread()
     results: dict[str, Result] = {}
     if options.json and options.resume and options.json.exists():
         results = json.loads(options.json.read_text("utf-8"))

@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(places: Places, options: argparse.Namespace) -> Report | str:
-    files.keep_numpy_to_one_thread()
+    files.keep_libraries_to_one_thread()
     found: dict[int, dict[str, list[float]]] = {}
     for size in options.notes:
         generated = generate.vault(places, size)

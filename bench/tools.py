@@ -68,7 +68,7 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
     if vault is None:
         return "no real vaults to generate from"
     folder = where.cache / f"tools-{options.notes}"
-    files.keep_numpy_to_one_thread()  # as the servers that offer these tools do
+    files.keep_libraries_to_one_thread()  # as the servers that offer these tools do
     frame.in_child(vaults.index, vault, folder)
     found = frame.in_child(measure, vault, folder, options.runs, options.hidden)
     rows = [

@@ -16,6 +16,7 @@ from knapper.index.engine import Engine
 from knapper.index.models.static import StaticEmbedder
 from knapper.index.search import SearchRequest
 from knapper.index.vectors import VectorCache
+from knapper.system.arrays import open_arrays
 from tests.index import worlds
 
 SIZE = 32
@@ -369,6 +370,29 @@ def test_the_third_question_is_answered_by_codes(world: World, monkeypatch: pyte
 
     assert read == [False, False, True]
     assert cache.file.codes is not None
+
+
+def test_damaged_codes_answer_nothing_and_their_file_is_derived_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive(world, monkeypatch, is_coded=True)
+    (path,) = world.files
+    stored = open_arrays(path, "vectors 1")
+    assert stored
+    raw = bytearray(path.read_bytes())
+    raw[-len(stored.arrays["codes"]) // 2] ^= 1  # the codes come last
+    path.write_bytes(raw)
+    query = world.query()
+    cache = world.cache()
+
+    assert cache.file
+    assert cache.file.codes is None
+    assert cache.rank(query, limit=5, allowed=None) == pytest.approx(world.expected(query, 5, set()), abs=1e-3)
+    assert not path.exists()
+    with world.index.snapshot() as connection:
+        cache.sync(connection)
+    assert cache.rank(query, limit=5, allowed=None) == pytest.approx(world.expected(query, 5, set()), abs=1e-3)
+    assert vectors.is_due(world.index, MODEL)
 
 
 def test_memory_databases_have_no_file() -> None:

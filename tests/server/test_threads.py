@@ -23,15 +23,16 @@ from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 
-def test_numpy_computes_in_the_callers_thread_unless_the_owner_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_compute_in_one_thread_unless_the_owner_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VECLIB_MAXIMUM_THREADS", "3")
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "9")  # so that it is put back
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
-    files.keep_numpy_to_one_thread()
+    for name in ("OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+        monkeypatch.setenv(name, "9")  # so that it is put back
+        monkeypatch.delenv(name)
+    files.keep_libraries_to_one_thread()
 
     said = os.environ  # noqa: TID251 - what is tested is what it holds
-    assert (said["OPENBLAS_NUM_THREADS"], said["VECLIB_MAXIMUM_THREADS"]) == ("1", "3")
+    names = ("OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    assert [said[name] for name in names] == ["1", "1", "3"]
 
 
 def nothing(context: Context) -> Answer:

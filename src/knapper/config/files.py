@@ -153,13 +153,14 @@ def environment_variables() -> dict[str, str]:
     return dict(os.environ)
 
 
-def keep_numpy_to_one_thread() -> None:
-    """Let numpy's library compute in the caller's thread alone, unless the owner set it otherwise.
+def keep_libraries_to_one_thread() -> None:
+    """Let the libraries of numpy and turbovec compute in one thread, unless the owner set it otherwise.
 
-    A server calls it from threads of its own; more of the library's only wait for one another, and double the work of
-    a search. It counts only before numpy is imported.
+    A server calls them from threads of its own; more of the libraries' only wait for one another, and double the work
+    of a search: each of turbovec's threads chooses as many candidates as are wanted of all. It counts only before
+    numpy and turbovec are imported.
     """
-    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
 

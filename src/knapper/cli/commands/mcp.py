@@ -100,7 +100,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     import gc  # noqa: PLC0415 - see below
 
-    files.keep_numpy_to_one_thread()
+    files.keep_libraries_to_one_thread()
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same

@@ -72,7 +72,7 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     to /mcp. Without --vault, all configured vaults are served. Programs authenticate with a token; the command prints
     where it is stored. Press Ctrl-C to stop.
     """
-    files.keep_numpy_to_one_thread()
+    files.keep_libraries_to_one_thread()
     from knapper.server import addresses  # noqa: PLC0415 - `--help` needn't pay for what serves
 
     log_file = _prepare_log(own["log_file"]) if own["log_file"] else None

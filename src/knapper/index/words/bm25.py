@@ -33,6 +33,8 @@ _SHORT_SHARE: Final = 4
 """How many times as long as adding up a row it takes to look one up."""
 _ADDED_ROWS: Final = 8_192
 """Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
+_SAMPLED_ROWS: Final = 8_192
+"""Rows of a word, of which the best tell what the best of all reach at least; more tell it little better."""
 _LONG_SHARE: Final = 0.3
 """Of all rows, that the terms left have together, from which on it pays to look whether the others have decided."""
 
@@ -173,8 +175,8 @@ class PostingsEngine:
             norms[state.find_rows(_matching_ids(connection, table, expression))] = np.inf
         every = [*terms, *required]
         sums = self._take_zeros(table, len(norms))
-        rows, scores = _best_rows(every, norms, sums, question.limit)
-        self._give_back(table, sums, every)
+        rows, scores, summed = _best_rows(every, norms, sums, question.limit)
+        self._give_back(table, sums, summed)
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
         return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
@@ -322,7 +324,7 @@ class PostingsEngine:
         return sums if sums is not None and len(sums) == count else np.zeros(count)
 
     def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[_ScoredTerm]) -> None:
-        """Keep sums for the next question, zeros again: only rows of the terms were written to."""
+        """Keep sums for the next question, zeros again; only rows of *terms* were written to."""
         if sum(len(term.rows) for term in terms) > _MAX_CLEARED_SHARE * len(sums):
             sums.fill(0.0)
         else:
@@ -470,11 +472,11 @@ def _leave_out(
 
 def _best_rows(
     terms: Sequence[_ScoredTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the rows with the highest scores, and possibly more, in any order; *sums* are zeros, and written to.
+) -> tuple[NDArray[Any], NDArray[np.float64], Sequence[_ScoredTerm]]:
+    """Return the rows with the highest scores, and possibly more, in any order, and the terms whose rows were summed.
 
-    Words are added up from the one that can count most; once the best rows so far can't be reached by the words that
-    are left, these are looked up for the remaining candidates alone (MaxScore).
+    *sums* are zeros, and written to. Words are added up from the one that can count most; once the best rows so far
+    can't be reached by the words that are left, these are looked up for the remaining candidates alone (MaxScore).
 
     Source: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
     """
@@ -482,6 +484,7 @@ def _best_rows(
     left, rows_left = sum(term.bound for term in ordered), sum(len(term.rows) for term in ordered)
     candidates: NDArray[Any] | None = None
     sample: NDArray[Any] | None = None
+    summed: list[_ScoredTerm] = []
     for term in ordered:
         if candidates is None and sample is not None and rows_left > _LONG_SHARE * len(sums):
             sample, lowest = _cut_to_best(sample, sums, limit)
@@ -496,14 +499,15 @@ def _best_rows(
             sums[found] += term.scores(norms[found], places[has_term])
             continue
         term.add_to(sums, norms)
+        summed.append(term)
         if sample is None and len(term.rows) >= limit:
-            sample = term.rows
+            sample = term.rows[:_SAMPLED_ROWS]
     if candidates is None:
         lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
         candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))
     scores = sums[candidates]
     is_kept = scores >= max(_lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
-    return candidates[is_kept], scores[is_kept]
+    return candidates[is_kept], scores[is_kept], summed
 
 
 def _cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:
