@@ -156,6 +156,7 @@ def test_notes_are_named_after_two_brackets_and_commands_after_a_slash_by_keys_a
         tab.get_by_role("menuitem", name="Preset or command").click()
         expect(found.filter(has_text="New conversation")).to_have_count(1)
         box.press_sequentially("new con")
+        tab.wait_for_timeout(300)  # the box had lost the focus to the menu, and has it again
         expect(found.first).to_contain_text("New conversation")
         tab.keyboard.press("Enter")
         expect(tab.locator(".k-exchange")).to_have_count(0)

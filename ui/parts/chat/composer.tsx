@@ -11,7 +11,7 @@ import type { Chat } from "./chat";
 import { whatHappens } from "./choice";
 import { droppedNotes, readFile, triggerAt, type Trigger } from "./message";
 import { modelName, price, usageParts } from "./spending";
-import { suggest, SuggestList, type Suggestion } from "./suggest";
+import { afterBlur, suggest, SuggestList, type Suggestion } from "./suggest";
 
 export function Composer({ chat }: { chat: Chat }): JSX.Element {
   const box = useRef<HTMLTextAreaElement>(null);
@@ -404,7 +404,7 @@ function useSuggestions(chat: Chat, box: { current: HTMLTextAreaElement | null }
       "aria-autocomplete": "list" as const,
       "aria-controls": isOpen ? id : undefined,
       "aria-activedescendant": isOpen ? `${id}-${active.value}` : undefined,
-      onBlur: () => window.setTimeout(close, 150),
+      onBlur: (event: JSX.TargetedFocusEvent<HTMLTextAreaElement>) => afterBlur(event.currentTarget, close),
     },
     list: isOpen ? <SuggestList id={id} rows={found.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} /> : null,
   };

@@ -101,6 +101,13 @@ export function SuggestList({ id, rows, active, onPick, onActive }: ListProps): 
   );
 }
 
+/** Closes a list soon after its box has lost the focus, unless the box has it again: a menu gives it back. */
+export function afterBlur(box: HTMLElement, close: () => void): void {
+  window.setTimeout(() => {
+    if (box.ownerDocument.activeElement !== box) close();
+  }, 150);
+}
+
 interface FinderProps {
   label: string;
   client: Client;
@@ -177,7 +184,7 @@ export function Finder({ label, client, kind, onPick }: FinderProps): JSX.Elemen
         value={text.value}
         onInput={(event) => (text.value = event.currentTarget.value)}
         onKeyDown={onKeyDown}
-        onBlur={() => window.setTimeout(() => (rows.value = []), 150)}
+        onBlur={(event) => afterBlur(event.currentTarget, () => (rows.value = []))}
       />
       {isOpen && <SuggestList id={id} rows={rows.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} />}
       {isEmpty.value && <p class="k-small k-quiet">No matches.</p>}
