@@ -23,6 +23,8 @@ from knapper.service.platforms import UNIT, SystemdManager
 from tests.service.test_killed import NOTES, Site, is_back, wait_for_note, write_on
 
 KILLS = 2
+MAX_KILLS = 8
+"""Where none came in the middle of a change, as they may be late on a busy machine."""
 WAIT_S = 60.0
 
 
@@ -80,12 +82,12 @@ def make_site(folder: Path) -> Site:
 def kill_often(site: Site) -> dict[str, object]:
     """Kill the server in the middle of changes; return how long it was gone, and how many changes were cut short."""
     waits, work, torn, number = list[float](), list[float](), 0, 1
-    for kill in range(KILLS):
+    while len(waits) < KILLS or (not torn and len(waits) < MAX_KILLS):
         before = site.record()
         site.write(number, before)
         writer = threading.Thread(target=write_on, args=(site, number + 1, before))
         writer.start()
-        wait_for_note(site, NOTES * kill // KILLS, number + 1)
+        wait_for_note(site, NOTES * (len(waits) % KILLS) // KILLS, number + 1)
         os.kill(before.pid, signal.SIGKILL)
         killed = time.monotonic()
         writer.join(WAIT_S)
