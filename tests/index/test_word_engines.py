@@ -89,6 +89,32 @@ def test_a_filter_leaves_as_many_rows_as_exist(engine: Engine, kind: str, limit:
     stemmer.close()
 
 
+def test_what_is_kept_of_masks_and_the_log_answers_as_the_tables_do(engine: Engine) -> None:
+    entry = "> [!knap-log]- 14:05 · Walk\n>\n> **Summary:** Rain and wind.\n"
+    postings.build(engine.store.database)
+    derived, plain, pick = ranker(engine, "postings"), fulltext.KeywordRanker(None), random.Random(7)
+    kept: dict[float, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+    for save in range(6):
+        if save == 1:
+            worlds.fill(engine.view.root, {"Log.md": f"Rain on a day.\n\n{entry}"})
+        save_some(engine, save)
+        with engine.store.database.snapshot() as connection:
+            (last,) = connection.execute("SELECT MAX(id) FROM files").fetchone()
+            for share in (0.4, 0.8):
+                kept[share] = np.array([pick.random() < share for _ in range(last + 1)])
+            masks = [None, *kept.values()]
+            for _ in range(40):
+                query = parse_query(pick.choice(("rain wind storm", "rain", "rain -storm", '"rain wind" x', "summary")))
+                allowed, has_log = pick.choice(masks), pick.random() < 0.5
+                found, expected = (
+                    one.chunks(connection, query, limit=9, allowed=allowed, include_log=has_log)
+                    for one in (derived, plain)
+                )
+                assert word_engines.is_same(found, expected), (save, query.plain, has_log)
+    derived.close()
+    plain.close()
+
+
 def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_matter(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ _ROUNDING: Final = 1e-9
 """By how much sums in another order may differ, relatively; a row that near to the threshold isn't left out."""
 _KEPT_MASKS: Final = 16
 """Of 0.1 MB for 100,000 rows each."""
+_KEPT_NORMS: Final = 4
+"""Of 0.8 MB for 100,000 rows each, where a mask or the log leaves out any."""
 _MAX_CLEARED_SHARE: Final = 0.1
 """Of the rows, up to which clearing their sums one by one is faster than clearing all."""
 _SHORT_SHARE: Final = 4
@@ -137,6 +139,8 @@ class PostingsEngine:
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
+        self._kept_norms: list[tuple[_TableState, NDArray[np.bool_] | None, bool, NDArray[np.float64]]] = []
+        """The last few: a state, which of its files are allowed, whether the log is, and its norms without others."""
         self._spare_sums: dict[str, NDArray[np.float64]] = {}
         """Zeros for the next question, by table; one that comes meanwhile makes its own."""
 
@@ -146,13 +150,16 @@ class PostingsEngine:
 
     def close(self) -> None:
         """Give the file's memory back."""
-        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
+        self._forget()
         self._spare_sums.clear()
+
+    def _forget(self) -> None:
+        self._file, self._seen, self._states, self._masks, self._kept_norms = None, ({}, None), {}, [], []
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
         file = self._file
-        self._file, self._seen, self._states, self._masks = None, ({}, None), {}, []
+        self._forget()
         if file is not None:
             with suppress(OSError):
                 (self._folder / file.name).unlink(missing_ok=True)
@@ -288,6 +295,9 @@ class PostingsEngine:
         state = _read_state(connection, table, file.tables[table.name])
         with self._lock:
             self._states[table.name] = key, state
+            if known is not None:  # or they would keep the memory of states that nobody asks any more
+                self._masks = [kept for kept in self._masks if kept[0] is not known[1]]
+                self._kept_norms = [kept for kept in self._kept_norms if kept[0] is not known[1]]
         return state
 
     def _allowed_rows(self, table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -304,18 +314,36 @@ class PostingsEngine:
     ) -> NDArray[np.float64]:
         """Return the rows' norms, infinite for those that the question doesn't allow.
 
-        They are the state's own where it allows all, and otherwise a copy, which may be written to.
+        They are kept for other questions, unless this one has phrases or exclusions, which write to them.
         """
+        has_log = question.include_log or table is not fts5.CHUNKS
+        norms = self._allowed_norms(connection, table, state, question.allowed, has_log=has_log)
+        return norms.copy() if question.phrases or question.excluded else norms
+
+    def _allowed_norms(
+        self,
+        connection: sqlite3.Connection,
+        table: WordTable,
+        state: _TableState,
+        allowed: NDArray[np.bool_] | None,
+        *,
+        has_log: bool,
+    ) -> NDArray[np.float64]:
+        """Return the norms for a mask; the last few are kept, as a client asks with the same mask again and again."""
+        for known_state, known_allowed, known_log, norms in self._kept_norms:
+            if known_state is state and known_allowed is allowed and known_log is has_log:
+                return norms
         logged: list[int] = []
-        if table is fts5.CHUNKS and not question.include_log:
+        if not has_log:
             logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
-        if question.allowed is None and not (logged or question.phrases or question.excluded):
-            return state.norms
-        norms = state.norms.copy()
-        if question.allowed is not None:
-            norms[~self._allowed_rows(table, state, question.allowed)] = np.inf
+        norms = state.norms
+        if allowed is not None or logged:
+            norms = norms.copy()
+        if allowed is not None:
+            norms[~self._allowed_rows(table, state, allowed)] = np.inf
         if logged:
             norms[state.find_rows(np.array(logged, np.int64))] = np.inf
+        self._kept_norms = [(state, allowed, has_log, norms), *self._kept_norms[: _KEPT_NORMS - 1]]
         return norms
 
     def _take_zeros(self, table: WordTable, count: int) -> NDArray[np.float64]:
