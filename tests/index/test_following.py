@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from knapper.index import chunker, refresh, watch
 from knapper.index import feed as index_feed
 from knapper.index.database import Database, state_of
+from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome, RefreshPhase, WriteLock
 from tests.index import worlds
@@ -106,6 +107,49 @@ def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign
 
     assert known[0] == (False, False)
     assert known[-1] == (True, True)
+
+
+class Pauses(threading.Event):
+    """Ends a watcher after some looks, and keeps how long it paused before each."""
+
+    def __init__(self, before: Callable[[int], object]) -> None:
+        super().__init__()
+        self.asked: list[float] = []
+        self.before = before
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.append(timeout or 0.0)
+        self.before(len(self.asked))
+        time.sleep(0.005)  # the system reports what was saved
+        if len(self.asked) > LOOKS:
+            self.set()
+        return self.is_set()
+
+
+LOOKS = 30
+
+
+def test_a_watcher_with_nothing_to_do_looks_less_often_and_at_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    asked: list[Engine] = []
+
+    def is_complete(engine: Engine) -> bool:
+        asked.append(engine)
+        return True
+
+    monkeypatch.setattr(watch, "_HEARTBEAT_INTERVAL_S", 3_600.0)
+    idle, busy = Pauses(abs), Pauses(lambda look: worlds.fill(root, {"b.md": f"beta {look}\n"}))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        _ = engine.refresh()
+        monkeypatch.setattr(Engine, "is_complete", property(is_complete))
+        watch.follow_vault(engine, idle, lambda _: None)
+        count = len(asked)
+        watch.follow_vault(engine, busy, lambda _: None)
+
+    assert (count <= 3, set(idle.asked[5:])) == (True, {0.05})
+    assert set(busy.asked[5:]) == {0.02}
 
 
 def test_a_watcher_that_ends_before_its_first_sign_leaves_that_of_another(tmp_path: Path) -> None:

@@ -209,6 +209,12 @@ class ChangeFeed:
         with self._lock:
             return dict.fromkeys(self._new_folders, 0) | self._waiting
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing that was read waits: no change, no reader's question, no folder's second look."""
+        with self._lock:
+            return not (self._waiting or self._asks or self._new_folders)
+
     def settle(self, taken: Mapping[Path, int]) -> None:
         """Forget what `waiting` returned, after it was indexed; what was reported again since stays."""
         with self._lock:

@@ -39,7 +39,7 @@ SYNC_PREFIX: Final = "sync-"
 ASK_PREFIX: Final = "ask-"
 """Begins the names of files that readers in other processes make, and the watcher removes as its answer."""
 _ASK_WAIT_S: Final = 0.3
-"""How long a reader waits for the answer of a watcher in another process, which looks every 20 ms."""
+"""How long a reader waits for the answer of a watcher in another process, which looks every 20 or 50 ms."""
 
 
 def make_signal(file: Path) -> bool:

@@ -14,6 +14,9 @@ from knapper.index.refresh import RULE_FILES, Progress, RefreshOutcome
 _DEBOUNCE_S = 0.06
 """How long changes are collected: editors save a file in several steps. Readers don't wait for that."""
 _POLL_S = 0.02
+_QUIET_POLL_S = 0.05
+"""Between looks after nothing has come for a while: each wakes the processor, which a laptop's battery pays for."""
+_QUIET_AFTER_S = 3.0
 _HEARTBEAT_INTERVAL_S = 0.5
 """Interval of heartbeats; the first one follows the first full comparison."""
 _DOUBT_INTERVAL_S = 10.0
@@ -83,10 +86,12 @@ def _follow_changes(
 ) -> None:
     """Index reported changes, answer readers of other processes, and write heartbeats."""
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
-    collected_since, doubt_at = 0.0, 0.0
-    while not stop.wait(_POLL_S):
+    collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
+    while not stop.wait(pause):
         now = time.monotonic()
-        if now >= heartbeat_at:
+        pause = _POLL_S if now < quiet_at else _QUIET_POLL_S
+        is_beat = now >= heartbeat_at
+        if is_beat:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
             if not feed.is_intact:
                 return
@@ -100,13 +105,17 @@ def _follow_changes(
             _ = stop.wait(_RESTART_PAUSE_S)
             return
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
-            collected_since = collected_since or now
+            collected_since, pause = collected_since or now, _POLL_S
             continue
         collected_since = 0.0
         if now >= compare_at or (feed.is_doubtful and now >= doubt_at):
             compare_at, doubt_at = now + engine.compare_every_s, now + _DOUBT_INTERVAL_S
             # As if the rules had changed, which leads to a full comparison.
             feed.add(engine.view.root / rules for rules in RULE_FILES)
+        if not feed.is_idle:
+            quiet_at, pause = now + _QUIET_AFTER_S, _POLL_S
+        elif not is_beat:
+            continue  # looking whether the index is whole takes longer than all else
         _index_waiting(engine, feed, on_change, stop)
 
 
