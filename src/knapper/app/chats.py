@@ -18,8 +18,7 @@ from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
-from knapper.app.clients import AGENT_CLIENT
-from knapper.app.hub import Closeable
+from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
@@ -79,7 +78,7 @@ class VaultChats(Closeable):
             name=str(model_names[0]),
             rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
             prompts=prompts,
-            now=clients.local_now,
+            now=local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
             essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
@@ -145,11 +144,11 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
             conversations=Conversations(
                 store=session_store,
                 folder=folder,
-                context_of=lambda run: clients.open_as_agent(hub, name, run, ()),
+                context_of=lambda run: hub.open_as_agent(name, run, ()),
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
-            meter=usage.open_meter(folder, limits, clients.local_now),
+            meter=usage.open_meter(folder, limits, local_now),
             hub=hub,
             vault=name,
         )
@@ -286,15 +285,15 @@ def open_client_chats(
         SetupError: The rules of the client and its agent can't be combined.
     """
     hub, vault = vault_chats.hub, vault_chats.vault
-    clients.check_can_act(hub, vault, client)
+    hub.check_can_act(vault, client)
     folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
     private.make_folder(folder)
     model_settings = hub.settings.model
-    session_store = store.open_session_store(folder, clients.local_now)
+    session_store = store.open_session_store(folder, local_now)
     _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
 
     def opened(run: str) -> Context:
-        return clients.open_as_agent(hub, vault, run, (client,))
+        return hub.open_as_agent(vault, run, (client,))
 
     conversations = replace(vault_chats.conversations, store=session_store, folder=folder, context_of=opened, wait_s=0)
     return ClientChats(
@@ -329,7 +328,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
 
     def opened(run: str) -> Context:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
-        return clients.open_as_agent(hub, context.vault, run, (client,), caller_run)
+        return hub.open_as_agent(context.vault, run, (client,), caller_run)
 
     with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
         client_chats = open_client_chats(vault_chats, client)

@@ -18,9 +18,8 @@ from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.agents.runs.service import VaultRuns
-from knapper.app import clients, models
-from knapper.app.clients import local_now
-from knapper.app.hub import Closeable, ScriptRuntime
+from knapper.app import models
+from knapper.app.hub import Closeable, ScriptRuntime, local_now
 from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds
 
@@ -178,7 +177,7 @@ class OpenedRuns(Closeable):
         client = self.store.get(run_id).order.client
 
         def opened(vault: str) -> Context:
-            return clients.open_as_agent(self.hub, vault, run_id, (client,))
+            return self.hub.open_as_agent(vault, run_id, (client,))
 
         if not roots and not hosts:
             return opened(self.vault)  # with the hub's own sandbox
