@@ -13,8 +13,7 @@ from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
 from knapper.agents.loop import QueryCache, Rewriter
-from knapper.agents.model import names, usage
-from knapper.agents.model.usage import ModelTimeouts
+from knapper.agents.model import names
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
@@ -39,11 +38,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultChats(Closeable):
-    """The sessions of one vault, and the models that answer in them."""
+class VaultModels(Closeable):
+    """The models that answer in one vault, and the account of what they use."""
 
-    conversations: Conversations
-    store: SessionStore
     meter: Meter
     hub: Hub
     vault: str
@@ -65,17 +62,13 @@ class VaultChats(Closeable):
         """
         settings = self.hub.settings
         model_settings = settings.model
-        model_names = models.resolve_models(settings, model)
+        opened_model, name = models.open_model(settings, model)
         prompt_file = Path(model_settings.prompt) if model_settings.prompt else None
         prompts = Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts")
         rewriter = Rewriter(prompt=lambda: prompts.load("rewrite"), cache=self.queries)
         return ChatConfig(
-            model=usage.open_model(
-                model_names,
-                models.configured_keys(settings).find,
-                ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries),
-            ),
-            name=str(model_names[0]),
+            model=opened_model,
+            name=str(name),
             rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
             prompts=prompts,
             now=local_now,
@@ -83,7 +76,7 @@ class VaultChats(Closeable):
             context_tokens=model_settings.context_tokens,
             essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
             small_models=self.small_models,
-            read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
+            read_context=self._context_reader(name) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
             max_iterations=model_settings.turn_rounds,
@@ -107,10 +100,33 @@ class VaultChats(Closeable):
 
         return read
 
+    def context(self, run: str) -> Context:
+        """Open the vault as the agent sees it in a run or a turn."""
+        return self.hub.open_as_agent(self.vault, run, ())
+
+    def close(self) -> None:
+        """Close the account; the hub stays open."""
+        self.meter.shut()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultChats(VaultModels):
+    """The sessions of one vault, and the models that answer in them."""
+
+    conversations: Conversations
+    store: SessionStore
+
     def close(self) -> None:
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
-        self.meter.shut()
+        VaultModels.close(self)
+
+
+def open_models(hub: Hub, vault: str = "") -> VaultModels:
+    """Open what answers in a vault without a session; raises as `open_chats` does."""
+    opened_vault = hub.open(vault)
+    meter = models.open_meter(lambda: hub.settings, opened_vault.folder, local_now, has_turns=True)
+    return VaultModels(meter=meter, hub=hub, vault=opened_vault.vault.name)
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:
@@ -126,16 +142,6 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     """
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-
-    def limits() -> usage.SpendingLimits:
-        model_settings = hub.settings.model
-        return usage.SpendingLimits(
-            turn_tokens=model_settings.turn_tokens,
-            run_tokens=model_settings.run_tokens,
-            day_tokens=model_settings.day_tokens,
-            day_cents=model_settings.day_cents,
-        )
-
     name = opened_vault.vault.name
     with ExitStack() as stack:
         session_store = clients.open_store(hub, vault)
@@ -148,7 +154,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
-            meter=usage.open_meter(folder, limits, local_now),
+            meter=models.open_meter(lambda: hub.settings, folder, local_now, has_turns=True),
             hub=hub,
             vault=name,
         )

@@ -10,8 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from knapper.agents.model import usage
-from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
@@ -82,16 +80,12 @@ class OpenedRuns(Closeable):
         Raises:
             SetupError: There is no such model, or no key for it.
         """
-        settings = self.hub.settings
-        model_settings = settings.model
-        model_names = models.resolve_models(settings, model)
-        patience = ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries)
-        opened_model = usage.open_model(model_names, models.configured_keys(settings).find, patience)
+        opened_model, name = models.open_model(self.hub.settings, model)
 
         def context_of(run_id: str) -> Context:
             return self._context(run_id, roots, hosts)
 
-        return replace(self.engine_of(opened_model, str(model_names[0]), person), context_of=context_of)
+        return replace(self.engine_of(opened_model, str(name), person), context_of=context_of)
 
     def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
         """Return the engine for an open model.
@@ -197,20 +191,11 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
     """
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-
-    def usage_limits() -> usage.SpendingLimits:
-        model_settings = hub.settings.model
-        return usage.SpendingLimits(
-            run_tokens=model_settings.run_tokens,
-            day_tokens=model_settings.day_tokens,
-            day_cents=model_settings.day_cents,
-        )
-
     with ExitStack() as stack:
         run_store = store.open_run_store(folder)
         _ = stack.callback(run_store.shut)
         _ = run_store.prune(hub.settings.runs.days)
-        meter = usage.open_meter(folder, usage_limits, local_now)
+        meter = models.open_meter(lambda: hub.settings, folder, local_now, has_turns=False)
         _ = stack.callback(meter.shut)
         opened_runs = OpenedRuns(
             runs=VaultRuns(store=run_store, folder=folder),

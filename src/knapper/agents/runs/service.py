@@ -424,7 +424,7 @@ def _part_note(node: RunNode, others: Collection[str]) -> str:
 def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
     """Replace wikilinks to notes of other vaults by links that open them there."""
     data = answer.encode()
-    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
+    links = [link for link in parser.parse_links(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
     # From the last to the first, so that the spans of the others stay valid.
     for link in reversed(links):
         vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")
