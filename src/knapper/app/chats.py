@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,9 +125,8 @@ class VaultChats(VaultModels):
 
 def open_models(hub: Hub, vault: str = "") -> VaultModels:
     """Open what answers in a vault without a session; raises as `open_chats` does."""
-    opened_vault = hub.open(vault)
-    meter = models.open_meter(lambda: hub.settings, opened_vault.folder, local_now, has_turns=True)
-    return VaultModels(meter=meter, hub=hub, vault=opened_vault.vault.name)
+    name = hub.open(vault).vault.name
+    return VaultModels(meter=hub.open_meter(name, has_turns=True), hub=hub, vault=name)
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:
@@ -150,11 +150,11 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
             conversations=Conversations(
                 store=session_store,
                 folder=folder,
-                context_of=lambda run: hub.open_as_agent(name, run, ()),
+                context_of=partial(hub.open_as_agent, name, clients=()),
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
-            meter=models.open_meter(lambda: hub.settings, folder, local_now, has_turns=True),
+            meter=hub.open_meter(name, has_turns=True),
             hub=hub,
             vault=name,
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from knapper.agents.model.usage import Meter, SpendingLimits
     from knapper.app.tables import AgentRequest
     from knapper.app.vault import OpenedVault
     from knapper.changes.writer import SubmitOptions, Writer
@@ -426,6 +427,29 @@ class Hub(Closeable):
         # By now one of them may not open it, or the rules can't be joined with the agent's.
         except (NotFound, SetupError):
             return False
+
+    def open_meter(self, vault: str, *, has_turns: bool = False) -> Meter:
+        """Open the account of what models use in a vault, with the limits as they are configured at each request.
+
+        Args:
+            vault: The vault's name.
+            has_turns: Whether each use is a chat turn, which has a limit of its own.
+
+        Raises:
+            StorageError: The account can't be opened.
+        """
+        from knapper.agents.model import usage  # noqa: PLC0415 - 2 s that only who asks a model should pay
+
+        def limits() -> SpendingLimits:
+            own = self.settings.model
+            return usage.SpendingLimits(
+                turn_tokens=own.turn_tokens if has_turns else 0,
+                run_tokens=own.run_tokens,
+                day_tokens=own.day_tokens,
+                day_cents=own.day_cents,
+            )
+
+        return usage.open_meter(self.open(vault).folder, limits, local_now)
 
     def close(self) -> None:
         """Close all vaults."""

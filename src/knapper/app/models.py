@@ -1,4 +1,4 @@
-"""The models, keys and web provider that the configuration names, and the account of what models use."""
+"""The models, keys and web provider that the configuration names."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,13 +11,8 @@ from knapper.jsontypes import one_of
 from knapper.vault.access import Grants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from pathlib import Path
-
     from pydantic_ai.models import Model
 
-    from knapper.agents.model.usage import Meter, SpendingLimits
     from knapper.extras import ExtraName
     from knapper.net.web import WebOptions
 
@@ -60,34 +55,6 @@ def open_model(settings: Settings, model: str = "") -> "tuple[Model, ModelName]"
     model_names = resolve_models(settings, model)
     timeouts = usage.ModelTimeouts(timeout_s=settings.model.timeout_s, retries=settings.model.retries)
     return usage.open_model(model_names, configured_keys(settings).find, timeouts), model_names[0]
-
-
-def open_meter(
-    settings: "Callable[[], Settings]", folder: "Path", now: "Callable[[], datetime]", *, has_turns: bool
-) -> "Meter":
-    """Open the account of what models use, with the configured limits as they are at each request.
-
-    Args:
-        settings: Gives what the configuration says now.
-        folder: The vault's state folder, which exists.
-        now: Gives the local time.
-        has_turns: Whether each use is a chat turn, which has a limit of its own.
-
-    Raises:
-        StorageError: The account can't be opened.
-    """
-    from knapper.agents.model import usage  # noqa: PLC0415 - as above
-
-    def limits() -> "SpendingLimits":
-        own = settings().model
-        return usage.SpendingLimits(
-            turn_tokens=own.turn_tokens if has_turns else 0,
-            run_tokens=own.run_tokens,
-            day_tokens=own.day_tokens,
-            day_cents=own.day_cents,
-        )
-
-    return usage.open_meter(folder, limits, now)
 
 
 def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:

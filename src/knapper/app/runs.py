@@ -195,7 +195,7 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
         run_store = store.open_run_store(folder)
         _ = stack.callback(run_store.shut)
         _ = run_store.prune(hub.settings.runs.days)
-        meter = models.open_meter(lambda: hub.settings, folder, local_now, has_turns=False)
+        meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
         opened_runs = OpenedRuns(
             runs=VaultRuns(store=run_store, folder=folder),
