@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from knapper.agents.prompting import Prompts
@@ -81,11 +82,15 @@ class OpenedRuns(Closeable):
             SetupError: There is no such model, or no key for it.
         """
         opened_model, name = models.open_model(self.hub.settings, model)
+        engine = self.engine_of(opened_model, str(name), person)
+        if not roots and not hosts:
+            return engine  # with the hub's own sandbox
 
-        def context_of(run_id: str) -> Context:
-            return self._context(run_id, roots, hosts)
+        def open_context(run_id: str, clients: tuple[str, ...]) -> Context:
+            opened = partial(self.hub.open_as_agent, run_id=run_id, clients=clients)
+            return self.scripts.with_scripting(opened(self.vault), opened, roots=roots, hosts=hosts)
 
-        return replace(self.engine_of(opened_model, str(name), person), context_of=context_of)
+        return replace(engine, open_context=open_context)
 
     def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
         """Return the engine for an open model.
@@ -102,7 +107,7 @@ class OpenedRuns(Closeable):
             name=name,
             store=self.store,
             folder=self.runs.folder,
-            context_of=self.context,
+            open_context=partial(self.hub.open_as_agent, self.vault),
             retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
             thresholds=thresholds,
             strategies=configured_strategies(settings),
@@ -118,7 +123,7 @@ class OpenedRuns(Closeable):
         Raises:
             NotFound: There is no such run.
         """
-        return self._context(run_id, (), ())
+        return self.hub.open_as_agent(self.vault, run_id, (self.store.get(run_id).order.client,))
 
     async def wait_for_answer(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
         """Wait for a person's answer from any surface; the `person` of an engine without a terminal.
@@ -166,16 +171,6 @@ class OpenedRuns(Closeable):
         self.checkpoints.shut()
         self.meter.shut()
         self.store.shut()
-
-    def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
-        client = self.store.get(run_id).order.client
-
-        def opened(vault: str) -> Context:
-            return self.hub.open_as_agent(vault, run_id, (client,))
-
-        if not roots and not hosts:
-            return opened(self.vault)  # with the hub's own sandbox
-        return self.scripts.with_scripting(opened(self.vault), opened, roots=roots, hosts=hosts)
 
 
 def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:

@@ -299,7 +299,7 @@ def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: st
         anew = frozenset(node.id for node in tree.subtree(chosen.id))
         tree.forget(*anew)
         return anew
-    tree.forget(*planning.list_stale_nodes(engine.context_of(run.id), tree.all))
+    tree.forget(*planning.list_stale_nodes(engine.context(run), tree.all))
     return frozenset()
 
 
