@@ -230,8 +230,7 @@ class Engine:
     @property
     def _is_changed_by_others(self) -> bool:
         """Return whether something else has changed the index's files, and no watcher or writer checks it anyway."""
-        trusted = self.store.database.is_trusted
-        return not (trusted or self.damage or self.is_followed or self.is_being_filled)
+        return not (self.store.database.is_trusted or self.damage or self.is_followed or self.is_being_filled)
 
     def _find_foreign_damage(self) -> str:
         """Check the whole index once where something else has changed its files; mark a damaged one."""
@@ -575,8 +574,7 @@ class Engine:
         Raises:
             SetupError: They can't be read.
         """
-        opened_view = View.open(self.view.root, self.view.policy)
-        self.view = replace(opened_view, alike=self.view.alike, named=self.view.named)
+        self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike, named=self.view.named)
 
     def _similar_paths(self, path: NotePath) -> Iterable[NotePath] | None:
         return self.catalog.similar_paths(path)
@@ -685,7 +683,7 @@ class Engine:
         if not self._has_current_rules:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.
             self.store.set_meta(_RULES_META, "")
-        with status.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
+        with refresh.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
             outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
             is_first_complete = whole and self.store.meta("complete") != "1"
             if outcome.indexed or outcome.removed or is_first_complete:

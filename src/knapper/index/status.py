@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -301,17 +301,6 @@ def read_damage_mark(folder: Path) -> str:
         return (folder / _MARK_FILE).read_text(encoding="utf-8", errors="replace") or "it is marked as damaged"
     except OSError:
         return ""
-
-
-@contextmanager
-def marking_damage(folder: Path) -> Generator[None]:
-    """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, StorageError) as error:
-        if database.is_certain_damage(error):
-            mark_damage(folder, database.describe_damage(error))
-        raise
 
 
 def remove_damage_mark(folder: Path) -> None:
