@@ -1,6 +1,7 @@
 """Trace requests, and count the modules that each runs through and the calls that cross from one into another."""
 
 import argparse
+import asyncio
 import contextlib
 import hashlib
 import http.client
@@ -131,8 +132,10 @@ def run(places: Places, options: argparse.Namespace) -> Report:
     ]
     about = (
         f"Requests over a vault of {len(_NOTES)} notes, each in a process of its own, traced by `sys.setprofile` in "
-        "all threads: the first call of a command, which imports what it needs, and the second one of a server. A call "
-        "counts where a function of one module calls straight into another one."
+        "all threads: the first call of a command, which imports what it needs, and the second one of a server. A chat "
+        "turn and a run of one part are commands, which read the configuration and open the vault, too; the turn of an "
+        "open chat and the node of an open run are what is done for each where all is open. A call counts where a "
+        "function of one module calls straight into another one."
     )
     lists = [f"{name}: {', '.join(flow.modules)}" for name, flow in flows.items() if options.list]
     functions = [
@@ -233,6 +236,50 @@ def run_part(folder: Path, tracer: Tracer) -> None:
     _talk(folder, tracer, "run", "when do I water?", "--depth", "0", "--no-code-mode", "--fresh")
 
 
+def turn(folder: Path, tracer: Tracer) -> None:
+    """Answer a message in an open session, as a server does, with a model that searches once."""
+    _begin(tracer)
+    with _model() as address:
+        _configure(folder, f'[model]\nname = "scripted@{address}"\n')
+        from knapper import app, config  # noqa: PLC0415 - as in `_call`
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - the same
+        from knapper.app import chats  # noqa: PLC0415 - the same
+
+        settings = config.load({"default_vault": "v"}, config_file=str(folder / "config.toml"))
+        with app.open_hub(settings) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
+            chat, session = opened.chat(), opened.store.begin()
+            message = SessionMessage(text="when do I water?")
+            for _ in range(_WARM):
+                with tracer.tracing():
+                    done = runner.run(opened.conversations.reply(chat, session.id, message, lambda _: None))
+                if done.answer != _ANSWER:
+                    sys.exit(f"bench: the turn failed: {done}")
+    tracer.save()
+
+
+def node(folder: Path, tracer: Tracer) -> None:
+    """Carry out a run of one node where runs are open, as a server does."""
+    _begin(tracer)
+    with _model() as address:
+        _configure(folder, f'[model]\nname = "scripted@{address}"\n')
+        from knapper import app, config  # noqa: PLC0415 - as in `_call`
+        from knapper.agents.runs import service  # noqa: PLC0415 - the same
+        from knapper.agents.runs.model import RunLimits, RunOrder  # noqa: PLC0415 - the same
+        from knapper.app import runs  # noqa: PLC0415 - the same
+
+        settings = config.load({"default_vault": "v"}, config_file=str(folder / "config.toml"))
+        order = RunOrder(task="when do I water?", code_mode=False, fresh=True, limits=RunLimits(depth=0))
+        with app.open_hub(settings) as hub, runs.open_runs(hub) as opened, asyncio.Runner() as runner:
+            engine = opened.engine()
+            for _ in range(_WARM):
+                with tracer.tracing():
+                    run = service.create_run(engine, order)
+                    ended = runner.run(service.carry_out_run(engine, run.id, lambda _: None))
+                if ended.state != "complete":
+                    sys.exit(f"bench: the run failed: {ended}")
+    tracer.save()
+
+
 def script(folder: Path, tracer: Tracer) -> None:
     """Run a script in the sandbox; only this process is traced."""
     _begin(tracer)
@@ -247,6 +294,8 @@ _FLOWS: Mapping[str, Callable[[Path, Tracer], None]] = {
     "script": script,
     "chat turn": chat,
     "run of one part": run_part,
+    "turn of an open chat": turn,
+    "node of an open run": node,
 }
 GOALS = {
     "search": 58,
@@ -256,6 +305,8 @@ GOALS = {
     "script": 16,
     "chat turn": 50,
     "run of one part": 50,
+    "turn of an open chat": 49,
+    "node of an open run": 49,
 }
 """The most that each may run through."""
 

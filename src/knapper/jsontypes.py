@@ -1,4 +1,4 @@
-"""Types of JSON values, and checks that tell one from another."""
+"""Types of JSON values, checks that tell one from another, and what JSON has that UTF-8 lacks."""
 
 from __future__ import annotations
 
@@ -65,3 +65,8 @@ def objects_in(value: object) -> list[dict[str, JSONValue]]:
 def strings_in(value: object) -> list[str]:
     """Return the strings of a list; none of anything else."""
     return [one for one in list_or_empty(value) if isinstance(one, str)]
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates by question marks: JSON can hold them, but no file, and no model reads them."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -205,7 +205,7 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
         name="scripted",
         store=open_run_store(folder),
         folder=folder,
-        context_of=lambda run: replace(context, submit_options=SubmitOptions(run=run)),
+        open_context=lambda run, _: replace(context, submit_options=SubmitOptions(run=run)),
         retrieve=finder,
         poll_s=0.01,
     )

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.app import clients
-from knapper.vault.access import Policy
+from knapper.vault.access import Policy, policy_covers
 from knapper.vault.paths import NotePath
 
 PATTERNS = ("A/", "B/", "A/x.md", "*.md", "B/*.md", "x.md")
@@ -18,14 +17,14 @@ POLICIES = st.builds(Policy, read=LISTS, within=LISTS, hidden=HIDDEN)
 @given(wider=POLICIES, narrower=POLICIES)
 def test_whoever_covers_another_sees_all_that_they_see(wider: Policy, narrower: Policy) -> None:
     seen = [path for path in PATHS if narrower.visible(path)]
-    if clients.policy_covers(wider, narrower):
+    if policy_covers(wider, narrower):
         assert all(wider.visible(path) for path in seen)
 
 
 @given(policy=POLICIES)
 def test_a_policy_covers_itself_and_one_without_rules_covers_all(policy: Policy) -> None:
-    assert clients.policy_covers(policy, policy)
-    assert clients.policy_covers(Policy(), policy) or any(one.startswith("!") for one in policy.hidden)
+    assert policy_covers(policy, policy)
+    assert policy_covers(Policy(), policy) or any(one.startswith("!") for one in policy.hidden)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +38,4 @@ def test_a_policy_covers_itself_and_one_without_rules_covers_all(policy: Policy)
     ],
 )
 def test_rules_are_compared(wider: Policy, narrower: Policy, expected: bool) -> None:
-    assert clients.policy_covers(wider, narrower) is expected
+    assert policy_covers(wider, narrower) is expected

@@ -53,10 +53,10 @@ def world(hub: Hub, tmp_path: Path) -> Iterator[World]:
     made = run_world.world(tmp_path / "own", Brain())
     context = hub.context(client="agent")
 
-    def context_of(run: str) -> Context:
+    def open_context(run: str, _: tuple[str, ...]) -> Context:
         return hub.context(client="agent", submit_options=SubmitOptions(run=run))
 
-    engine = replace(made.engine, context_of=context_of)
+    engine = replace(made.engine, open_context=open_context)
     made.context.close()
     yield replace(made, engine=engine, context=context)
     made.engine.store.shut()

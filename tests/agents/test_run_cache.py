@@ -23,7 +23,7 @@ THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
 CHAIN = {"T": [Part("alpha"), Part("beta", needs=["alpha"]), Part("gamma")]}
 
 
-def _given(context: Context, _: str) -> Context:
+def _given(context: Context, *_: object) -> Context:
     return context
 
 
@@ -119,7 +119,7 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         policy = replace(world.context.view.policy, hidden=("Journal/",))
         view = world.context.index.view.with_policy(policy)
         context = replace(world.context, view=view)
-        world.engine = replace(world.engine, context_of=partial(_given, context))
+        world.engine = replace(world.engine, open_context=partial(_given, context))
     else:
         more |= {"strategy": {"strategy": "planning"}, "code_mode": {"code_mode": False}}.get(what, {})
         more |= {"profile": {"profile": "local"}, "fresh": {"fresh": True}}.get(what, {})
@@ -426,7 +426,7 @@ def test_an_answer_made_from_folders_beside_the_vault_is_not_given_to_who_may_no
     counts: list[int] = []
     for profile, roots in (("local", ("/a",)), ("local", ()), ("local", ("/a",)), ("strict", ("/a",)), ("strict", ())):
         own = replace(world.context, scripting=replace(bare, roots=tuple(map(Path, roots))))
-        world.engine = replace(world.engine, context_of=partial(_given, own))
+        world.engine = replace(world.engine, open_context=partial(_given, own))
         _ = world.run("Alpha?", profile=profile)
         counts.append(len(world.brain.asked))
 

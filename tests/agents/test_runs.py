@@ -415,10 +415,10 @@ def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(mak
     world = make()
     done = world.run("alpha")
 
-    def gone(_: str) -> Context:
+    def gone(*_: object) -> Context:
         raise SetupError("the vault is gone", hint="bring it back")
 
-    engine = replace(world.engine, context_of=gone)
+    engine = replace(world.engine, open_context=gone)
     with pytest.raises(SetupError, match="gone"):
         _ = asyncio.run(service.carry_out_run(engine, done.id, world.events.append, replay=replay))
 

@@ -10,6 +10,7 @@ import pytest
 
 from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
+from knapper.changes.disk import storage
 from knapper.errors import BadInput, ConflictError, NotFound
 from tests.agents.scripted import NOW
 
@@ -287,7 +288,7 @@ def test_ids_are_uuids(kept: SessionStore) -> None:
 def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
+    monkeypatch.setattr(storage, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
 
     async def turn() -> bool:
         async with store.lock_session(tmp_path, "s", wait_s=0):

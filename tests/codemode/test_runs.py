@@ -64,11 +64,11 @@ def make(tmp_path: Path, sandbox: WorkerPool, checkpoints: CheckpointStore) -> I
         made.append(world)
         _ = world.context.index.refresh()
 
-        def context_of(run: str) -> Context:
+        def open_context(run: str, _: tuple[str, ...]) -> Context:
             return replace(world.context, submit_options=SubmitOptions(run=run), open_sandbox=lambda: sandbox)
 
         finding = VaultRetriever(checkpoints=checkpoints)
-        world.engine = replace(world.engine, retrieve=finding, context_of=context_of)
+        world.engine = replace(world.engine, retrieve=finding, open_context=open_context)
         return world
 
     yield one
@@ -95,16 +95,16 @@ def test_a_script_of_the_runs_model_finds_the_context(make: Make) -> None:
 def beyond(world: World, base: Path) -> None:
     """Let scripts call tools, and read files of a folder."""
     scripts = ScriptRuntime(world.vault.settings(), tables.build_table)
-    inner, folder = world.engine.context_of, base / "beside"
+    inner, folder = world.engine.open_context, base / "beside"
     folder.mkdir()
     (folder / "Paper.txt").write_text(FENCE, encoding="utf-8")
 
-    def context_of(run: str) -> Context:
-        context = inner(run)
+    def open_context(run: str, clients: tuple[str, ...]) -> Context:
+        context = inner(run, clients)
         allowed = scripts.with_scripting(context, lambda _: context, roots=[str(folder)])
         return replace(allowed, open_sandbox=context.open_sandbox)
 
-    world.engine = replace(world.engine, context_of=context_of)
+    world.engine = replace(world.engine, open_context=open_context)
 
 
 def reading(*calls: str) -> str:
@@ -327,10 +327,10 @@ class Endless:
 def test_a_script_ends_with_its_run(make: Make) -> None:
     world, endless = make(Brain(scripts={TASK: [GOOD]})), Endless()
 
-    def context_of(run: str) -> Context:
+    def open_context(run: str, _: tuple[str, ...]) -> Context:
         return replace(world.context, submit_options=SubmitOptions(run=run), open_sandbox=lambda: endless)
 
-    world.engine = replace(world.engine, context_of=context_of)
+    world.engine = replace(world.engine, open_context=open_context)
     run = world.begin(TASK)
 
     async def cancelled() -> None:

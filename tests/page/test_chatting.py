@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange
-from knapper.app import Hub, clients
+from knapper.app import Hub
 from knapper.app.chats import VaultChats
 from knapper.app.clients import client_sessions_folder
+from knapper.app.hub import local_now
 from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.errors import SetupError
@@ -327,13 +328,13 @@ def long_talk(site: sites.Site, turns: int) -> str:
     """Keep a conversation of many messages, and give its id."""
     folder = client_sessions_folder(site.hub.open("").folder, "page")
     private.make_folder(folder)
-    kept = store.open_session_store(folder, clients.local_now)
+    kept = store.open_session_store(folder, local_now)
     session = kept.begin(name="Long")
     for number in range(turns):
         answer = f"Answer {number} [[Garden#Watering]] (lines 10-11).\n\n- **one**\n- two\n\n```py\nx = 1\n```"
         outcome: dict[str, JSONValue] = {"type": "done", "state": "complete", "answer": answer, "model": "m"}
         exchange = Exchange(
-            number=0, at=clients.local_now(), question=f"Question {number}", file="", outcome=outcome, messages="[]"
+            number=0, at=local_now(), question=f"Question {number}", file="", outcome=outcome, messages="[]"
         )
         _ = kept.append(session.id, number, exchange)
     kept.shut()

@@ -184,10 +184,10 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
 @pytest.mark.timeout(180)
 def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: WorkerPool) -> None:
     def by_scripts(tasks: OpenedRuns, made: RunEngine) -> RunEngine:
-        def context_of(run: str) -> Context:
+        def open_context(run: str, _: tuple[str, ...]) -> Context:
             return replace(tasks.context(run), open_sandbox=lambda: sandbox)
 
-        return replace(made, retrieve=VaultRetriever(checkpoints=tasks.checkpoints), context_of=context_of)
+        return replace(made, retrieve=VaultRetriever(checkpoints=tasks.checkpoints), open_context=open_context)
 
     task = "When are the tomatoes watered?"
     brain = Brain(scripts={task: [searching("tomatoes watering")]}, answers={task: "[[Garden]] (lines 10-11) says it."})

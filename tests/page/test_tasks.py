@@ -13,8 +13,8 @@ from knapper.agents.pipeline import pipeline
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PausedState
 from knapper.agents.pipeline.store import PausedRun
-from knapper.app import clients, pipelines
-from knapper.app.clients import AGENT_CLIENT
+from knapper.app import pipelines
+from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.config import Settings
 from knapper.jsontypes import JSONValue
 from tests.agents import scripts
@@ -339,7 +339,7 @@ def _paused(site: Site) -> None:
             PausedRun(
                 id=request.run_id,
                 client=AGENT_CLIENT,
-                at=clients.local_now(),
+                at=local_now(),
                 question=question,
                 request=request.as_dict(),
                 state=pipeline.dump_state(PausedState()),

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from starlette.testclient import TestClient
 
-from knapper.app import Hub, clients, open_hub
+from knapper.app import Hub, open_hub
 from knapper.app.open_clients import OpenClients
 from knapper.config import ClientSettings, Vault
 from knapper.errors import NotFound, SetupError
@@ -95,13 +95,13 @@ def test_chats_tasks_and_runs_keep_to_the_binding_too(bound: Hub) -> None:
 
 
 def test_an_agent_that_works_for_a_client_reaches_no_other_vault(bound: Hub) -> None:
-    context = clients.open_as_agent(bound, "w", "", ("http",))
+    context = bound.open_as_agent("w", "", ("http",))
 
     assert context.scripting.open_vault("w").vault == "w"
     with pytest.raises(NotFound, match="no vault 'v'"):
         context.scripting.open_vault("v")
     with pytest.raises(NotFound, match="no vault 'x'"):
-        clients.open_as_agent(bound, "x", "", ("http",))
+        bound.open_as_agent("x", "", ("http",))
 
 
 def test_the_only_client_of_a_hub_hears_of_no_other_vault(bound: Hub) -> None:

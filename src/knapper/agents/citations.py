@@ -414,7 +414,7 @@ class CheckedAnswer:
 def find_citations(answer: str) -> list[ParsedCitation]:
     """List the citations of an answer in order; links in code don't count."""
     data = answer.encode()
-    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}]
+    links = [link for link in parser.parse_links(data).links if link.kind in {"wikilink", "embed"}]
     citations: list[ParsedCitation] = []
     for link in links:
         before = data[citations[-1].stop if citations else 0 : link.start].decode(errors="replace")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from filelock import Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from knapper.changes.disk.storage import WorkLocks
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, SetupError, StorageError
 from knapper.index.documents import Filter
@@ -499,7 +500,7 @@ class ScheduleStore:
         with self.working(name), self._changing() as schedules:
             schedules[:] = [one for one in schedules if one.name != name]
         with contextlib.suppress(OSError):
-            self._lock_path(name).unlink(missing_ok=True)
+            self._locks.path(_lock_name(name)).unlink(missing_ok=True)
 
     def change(self, name: str, change: Callable[[Schedule], Schedule]) -> Schedule:
         """Change a schedule as it is stored now; raises as `find` does."""
@@ -581,14 +582,9 @@ class ScheduleStore:
         Raises:
             ConflictError: It works already (code ``schedule_busy``).
         """
-        private.make_folder(self.folder)
-        lock = private.file_lock(self._lock_path(name))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise ConflictError(
-                f"the schedule '{name}' is at work", hint="wait until it is done", code="schedule_busy"
-            ) from None
+        lock = self._locks.acquire(_lock_name(name), wait_s=0)
+        if lock is None:
+            raise ConflictError(f"the schedule '{name}' is at work", hint="wait until it is done", code="schedule_busy")
         try:
             yield
         finally:
@@ -605,8 +601,9 @@ class ScheduleStore:
         except ConflictError:
             return schedule
 
-    def _lock_path(self, name: str) -> Path:
-        return self.folder / f"schedule-{name}.lock"
+    @property
+    def _locks(self) -> WorkLocks:
+        return WorkLocks(self.folder)
 
     @contextlib.contextmanager
     def _changing(self) -> Generator[list[Schedule]]:
@@ -636,3 +633,7 @@ class ScheduleStore:
         except (OSError, ValidationError) as error:
             hint = "remove it, and add the schedules again"
             raise StorageError(f"the schedules in {file} can't be read", hint=hint, code="schedules") from error
+
+
+def _lock_name(schedule: str) -> str:
+    return f"schedule-{schedule}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,11 @@ from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
 from knapper.agents.loop import QueryCache, Rewriter
-from knapper.agents.model import names, usage
-from knapper.agents.model.usage import ModelTimeouts
+from knapper.agents.model import names
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
-from knapper.app.clients import AGENT_CLIENT
-from knapper.app.hub import Closeable
+from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
@@ -40,11 +39,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultChats(Closeable):
-    """The sessions of one vault, and the models that answer in them."""
+class VaultModels(Closeable):
+    """The models that answer in one vault, and the account of what they use."""
 
-    conversations: Conversations
-    store: SessionStore
     meter: Meter
     hub: Hub
     vault: str
@@ -66,25 +63,21 @@ class VaultChats(Closeable):
         """
         settings = self.hub.settings
         model_settings = settings.model
-        model_names = models.resolve_models(settings, model)
+        opened_model, name = models.open_model(settings, model)
         prompt_file = Path(model_settings.prompt) if model_settings.prompt else None
         prompts = Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts")
         rewriter = Rewriter(prompt=lambda: prompts.load("rewrite"), cache=self.queries)
         return ChatConfig(
-            model=usage.open_model(
-                model_names,
-                models.configured_keys(settings).find,
-                ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries),
-            ),
-            name=str(model_names[0]),
+            model=opened_model,
+            name=str(name),
             rows=[row for row in self.hub.table.specs if row.name not in AGENT_TOOLS],
             prompts=prompts,
-            now=clients.local_now,
+            now=local_now,
             meter=self.meter,
             context_tokens=model_settings.context_tokens,
             essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
             small_models=self.small_models,
-            read_context=self._context_reader(model_names[0]) if model_settings.tools == "full" else None,
+            read_context=self._context_reader(name) if model_settings.tools == "full" else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
             max_iterations=model_settings.turn_rounds,
@@ -108,10 +101,32 @@ class VaultChats(Closeable):
 
         return read
 
+    def context(self, run: str) -> Context:
+        """Open the vault as the agent sees it in a run or a turn."""
+        return self.hub.open_as_agent(self.vault, run, ())
+
+    def close(self) -> None:
+        """Close the account; the hub stays open."""
+        self.meter.shut()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultChats(VaultModels):
+    """The sessions of one vault, and the models that answer in them."""
+
+    conversations: Conversations
+    store: SessionStore
+
     def close(self) -> None:
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
-        self.meter.shut()
+        VaultModels.close(self)
+
+
+def open_models(hub: Hub, vault: str = "") -> VaultModels:
+    """Open what answers in a vault without a session; raises as `open_chats` does."""
+    name = hub.open(vault).vault.name
+    return VaultModels(meter=hub.open_meter(name, has_turns=True), hub=hub, vault=name)
 
 
 def open_chats(hub: Hub, vault: str = "") -> VaultChats:
@@ -127,16 +142,6 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     """
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-
-    def limits() -> usage.SpendingLimits:
-        model_settings = hub.settings.model
-        return usage.SpendingLimits(
-            turn_tokens=model_settings.turn_tokens,
-            run_tokens=model_settings.run_tokens,
-            day_tokens=model_settings.day_tokens,
-            day_cents=model_settings.day_cents,
-        )
-
     name = opened_vault.vault.name
     with ExitStack() as stack:
         session_store = clients.open_store(hub, vault)
@@ -145,11 +150,11 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
             conversations=Conversations(
                 store=session_store,
                 folder=folder,
-                context_of=lambda run: clients.open_as_agent(hub, name, run, ()),
+                context_of=partial(hub.open_as_agent, name, clients=()),
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
-            meter=usage.open_meter(folder, limits, clients.local_now),
+            meter=hub.open_meter(name, has_turns=True),
             hub=hub,
             vault=name,
         )
@@ -286,15 +291,15 @@ def open_client_chats(
         SetupError: The rules of the client and its agent can't be combined.
     """
     hub, vault = vault_chats.hub, vault_chats.vault
-    clients.check_can_act(hub, vault, client)
+    hub.check_can_act(vault, client)
     folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
     private.make_folder(folder)
     model_settings = hub.settings.model
-    session_store = store.open_session_store(folder, clients.local_now)
+    session_store = store.open_session_store(folder, local_now)
     _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
 
     def opened(run: str) -> Context:
-        return clients.open_as_agent(hub, vault, run, (client,))
+        return hub.open_as_agent(vault, run, (client,))
 
     conversations = replace(vault_chats.conversations, store=session_store, folder=folder, context_of=opened, wait_s=0)
     return ClientChats(
@@ -329,7 +334,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
 
     def opened(run: str) -> Context:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
-        return clients.open_as_agent(hub, context.vault, run, (client,), caller_run)
+        return hub.open_as_agent(context.vault, run, (client,), caller_run)
 
     with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
         client_chats = open_client_chats(vault_chats, client)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.agents.runs import retrieving, service
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
-from knapper.app import clients, models, runs
+from knapper.app import models, runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError
@@ -247,7 +247,7 @@ def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) ->
     existing_vaults = [
         vault for vault in vaults if vault in hub.vaults
     ]  # of one that is gone, nobody says what is hidden
-    return all(clients.covers_agent_view(hub, person, other, vault) for vault in existing_vaults)
+    return all(hub.covers_agent_view(person, other, vault) for vault in existing_vaults)
 
 
 ANSWER_S: Final = 600.0
@@ -335,7 +335,7 @@ class ClientRuns:
             self.opened_runs.check_sandbox()
         self.opened_runs.check_vaults(order.also, self.client)
         for vault in (self.opened_runs.vault, *order.also):
-            clients.check_can_act(self.opened_runs.hub, vault, self.client)
+            self.opened_runs.hub.check_can_act(vault, self.client)
         return PreparedRun(run=service.create_run(engine, order), engine=engine)
 
     def prepare_resume(self, run_id: str, replay: str, limits: Mapping[str, float]) -> PreparedRun:

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
@@ -14,17 +15,19 @@ from knapper.config import Vault, declarations
 from knapper.errors import BadInput, KnapError, NotFound, SetupError
 from knapper.system import private
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature, page_places
+from knapper.vault import access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from knapper.agents.model.usage import Meter, SpendingLimits
     from knapper.app.tables import AgentRequest
     from knapper.app.vault import OpenedVault
-    from knapper.changes.writer import SubmitOptions
+    from knapper.changes.writer import SubmitOptions, Writer
     from knapper.codemode.sandbox.pool import WorkerPool
-    from knapper.config import Settings
-    from knapper.tools.context import Context
+    from knapper.config import ClientSettings, Settings
+    from knapper.tools.context import Context, Rights
     from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
 
@@ -186,6 +189,53 @@ def _make_http_get(hosts: Sequence[str]) -> Callable[[str], str]:
     return get
 
 
+AGENT_CLIENT: Final = "agent"
+"""Whose policy holds for what a model does."""
+
+
+def local_now() -> datetime:
+    """Return the local time."""
+    return datetime.now().astimezone()
+
+
+def narrow_context(context: Context, asker: ClientSettings, asker_run: str = "") -> Context:
+    """Return a vault as an agent that works for a client sees it.
+
+    Args:
+        context: The vault as the agent sees it by its own rules.
+        asker: The client, whose rules hold too.
+        asker_run: The session or connection in which it hears of the answer; empty for none.
+
+    Raises:
+        NotFound: The client may not open this vault.
+        SetupError: The lists of what both may see, or write, can't hold at once.
+    """
+    if not asker.may_open(context.vault):
+        raise NotFound(f"there is no vault '{context.vault}'", hint="name one that you may open", code="no_vault")
+    view = context.view.with_policy(
+        access.join_policy(context.view.policy, asker.name, read=asker.read, hidden=asker.hidden)
+    )
+
+    def rights() -> Rights:
+        from knapper.changes.proposals.taint import Reader  # noqa: PLC0415 - only who writes or has read needs it
+
+        own = context.rights
+        reader = Reader(client=asker.name, run=asker_run)
+        taints = own.taints if asker.grants.is_person else own.taints.shared_with(reader)
+        return replace(own, grants=access.join_grants(own.grants, asker.grants), taints=taints)
+
+    def writer() -> Writer:
+        own = context.open_writer()
+        return replace(own, context=replace(own.context, view=view))
+
+    def other(name: str) -> Context:
+        return narrow_context(context.scripting.open_vault(name), asker, asker_run)
+
+    scripting = replace(context.scripting, open_vault=other)
+    vaults = tuple(name for name in context.vaults if asker.may_open(name))
+    return replace(context, view=view, vaults=vaults, open_writer=writer, open_rights=rights, scripting=scripting)
+
+
 if TYPE_CHECKING:
     Offer = Callable[["Hub", Context, AgentRequest], Answer]
     """Does by a hub's vaults what a client asks the agents' own tools for."""
@@ -339,6 +389,67 @@ class Hub(Closeable):
             )
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
             return replace(context, open_sandbox=_failing_opener(error))
+
+    def open_as_agent(self, vault: str, run_id: str, clients: Iterable[str], asker_run: str = "") -> Context:
+        """Return a vault as the agent sees it in a run or a turn.
+
+        Args:
+            vault: The vault's name.
+            run_id: The run's, or the turn's.
+            clients: For whom the agent acts; empty for nobody but itself.
+            asker_run: The session or connection in which they hear of the answer; empty for none.
+
+        Raises:
+            NotFound: One of them may not open this vault.
+            SetupError: The rules of all can't be combined.
+        """
+        from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - a handshake needn't pay for it
+
+        context = self.context(client=AGENT_CLIENT, vault=vault, submit_options=SubmitOptions(run=run_id))
+        for name in dict.fromkeys(clients):
+            context = narrow_context(context, self.settings.client(name), asker_run)
+        return context
+
+    def check_can_act(self, vault: str, client: str) -> None:
+        """Check that an agent can act for a client in a vault, before any work starts.
+
+        Raises:
+            SetupError: The rules of both can't be combined.
+        """
+        _ = self.open_as_agent(vault, "", (client,))
+        _ = access.join_grants(self.settings.client(AGENT_CLIENT).grants, self.settings.client(client).grants)
+
+    def covers_agent_view(self, person: str, other: str, vault: str) -> bool:
+        """Return whether a person may see all that an agent working for another client sees in a vault."""
+        try:
+            person_policy = self.context(client=person, vault=vault).view.policy
+            return access.policy_covers(person_policy, self.open_as_agent(vault, "", (other,)).view.policy)
+        # By now one of them may not open it, or the rules can't be joined with the agent's.
+        except (NotFound, SetupError):
+            return False
+
+    def open_meter(self, vault: str, *, has_turns: bool = False) -> Meter:
+        """Open the account of what models use in a vault, with the limits as they are configured at each request.
+
+        Args:
+            vault: The vault's name.
+            has_turns: Whether each use is a chat turn, which has a limit of its own.
+
+        Raises:
+            StorageError: The account can't be opened.
+        """
+        from knapper.agents.model import usage  # noqa: PLC0415 - 2 s that only who asks a model should pay
+
+        def limits() -> SpendingLimits:
+            own = self.settings.model
+            return usage.SpendingLimits(
+                turn_tokens=own.turn_tokens if has_turns else 0,
+                run_tokens=own.run_tokens,
+                day_tokens=own.day_tokens,
+                day_cents=own.day_cents,
+            )
+
+        return usage.open_meter(self.open(vault).folder, limits, local_now)
 
     def close(self) -> None:
         """Close all vaults."""

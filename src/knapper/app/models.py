@@ -1,4 +1,4 @@
-"""The models, keys and web provider that the configuration names; nothing is opened."""
+"""The models, keys and web provider that the configuration names."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from knapper.jsontypes import one_of
 from knapper.vault.access import Grants
 
 if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
     from knapper.extras import ExtraName
     from knapper.net.web import WebOptions
 
@@ -33,6 +35,26 @@ def resolve_models(settings: Settings, model: str = "") -> list[ModelName]:
         _with_ollama_url(settings, model_name)
         for model_name in (primary, *(names.parse_model_name(name) for name in model_settings.fallbacks))
     ]
+
+
+def open_model(settings: Settings, model: str = "") -> "tuple[Model, ModelName]":
+    """Open the chosen model, with those to fall back on; nothing is sent yet.
+
+    Args:
+        settings: What the configuration says.
+        model: A name that replaces the configured one.
+
+    Returns:
+        What answers, and the name of the first model.
+
+    Raises:
+        SetupError: There is no such model, or no key for it.
+    """
+    from knapper.agents.model import usage  # noqa: PLC0415 - 2 s that only who asks a model should pay
+
+    model_names = resolve_models(settings, model)
+    timeouts = usage.ModelTimeouts(timeout_s=settings.model.timeout_s, retries=settings.model.retries)
+    return usage.open_model(model_names, configured_keys(settings).find, timeouts), model_names[0]
 
 
 def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:

@@ -29,8 +29,8 @@ from knapper.agents.sessions import store as sessions_store
 from knapper.app import chats, models, tables
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
-from knapper.app.clients import AGENT_CLIENT, PresetOverrides, default_preset
-from knapper.app.hub import Closeable
+from knapper.app.clients import PresetOverrides, default_preset
+from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
 from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError, SetupError
@@ -179,7 +179,7 @@ def open_vault_pipelines(vault_chats: VaultChats, stack: ExitStack) -> VaultPipe
         StorageError: A file of the state folder can't be opened.
     """
     folder = vault_chats.conversations.folder
-    paused_runs = store.open_paused_runs(folder, app_clients.local_now)
+    paused_runs = store.open_paused_runs(folder, local_now)
     _ = stack.callback(paused_runs.shut)
     vault_presets = store.open_presets(folder)
     _ = stack.callback(vault_presets.shut)
@@ -546,7 +546,7 @@ def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ..
         SetupError: The rules of all can't be combined.
     """
     askers = [name for name in clients if name != AGENT_CLIENT]
-    return app_clients.open_as_agent(hub, vault, run_id, askers, caller_run)
+    return hub.open_as_agent(vault, run_id, askers, caller_run)
 
 
 def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
@@ -562,7 +562,7 @@ def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore
         return app_clients.open_store(hub, vault), folder
     client_folder = app_clients.client_sessions_folder(folder, owner)
     private.make_folder(client_folder)
-    return sessions_store.open_session_store(client_folder, app_clients.local_now), client_folder
+    return sessions_store.open_session_store(client_folder, local_now), client_folder
 
 
 _PROGRESS_STEPS = 6.0

@@ -8,19 +8,17 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from knapper.agents.model import usage
-from knapper.agents.model.usage import ModelTimeouts
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.agents.runs.service import VaultRuns
-from knapper.app import clients, models
-from knapper.app.clients import local_now
-from knapper.app.hub import Closeable, ScriptRuntime
+from knapper.app import models
+from knapper.app.hub import Closeable, ScriptRuntime, local_now
 from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds
 
@@ -83,16 +81,16 @@ class OpenedRuns(Closeable):
         Raises:
             SetupError: There is no such model, or no key for it.
         """
-        settings = self.hub.settings
-        model_settings = settings.model
-        model_names = models.resolve_models(settings, model)
-        patience = ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries)
-        opened_model = usage.open_model(model_names, models.configured_keys(settings).find, patience)
+        opened_model, name = models.open_model(self.hub.settings, model)
+        engine = self.engine_of(opened_model, str(name), person)
+        if not roots and not hosts:
+            return engine  # with the hub's own sandbox
 
-        def context_of(run_id: str) -> Context:
-            return self._context(run_id, roots, hosts)
+        def open_context(run_id: str, clients: tuple[str, ...]) -> Context:
+            opened = partial(self.hub.open_as_agent, run_id=run_id, clients=clients)
+            return self.scripts.with_scripting(opened(self.vault), opened, roots=roots, hosts=hosts)
 
-        return replace(self.engine_of(opened_model, str(model_names[0]), person), context_of=context_of)
+        return replace(engine, open_context=open_context)
 
     def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
         """Return the engine for an open model.
@@ -109,7 +107,7 @@ class OpenedRuns(Closeable):
             name=name,
             store=self.store,
             folder=self.runs.folder,
-            context_of=self.context,
+            open_context=partial(self.hub.open_as_agent, self.vault),
             retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
             thresholds=thresholds,
             strategies=configured_strategies(settings),
@@ -125,7 +123,7 @@ class OpenedRuns(Closeable):
         Raises:
             NotFound: There is no such run.
         """
-        return self._context(run_id, (), ())
+        return self.hub.open_as_agent(self.vault, run_id, (self.store.get(run_id).order.client,))
 
     async def wait_for_answer(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
         """Wait for a person's answer from any surface; the `person` of an engine without a terminal.
@@ -174,16 +172,6 @@ class OpenedRuns(Closeable):
         self.meter.shut()
         self.store.shut()
 
-    def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
-        client = self.store.get(run_id).order.client
-
-        def opened(vault: str) -> Context:
-            return clients.open_as_agent(self.hub, vault, run_id, (client,))
-
-        if not roots and not hosts:
-            return opened(self.vault)  # with the hub's own sandbox
-        return self.scripts.with_scripting(opened(self.vault), opened, roots=roots, hosts=hosts)
-
 
 def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
     """Open the runs of a vault.
@@ -198,20 +186,11 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
     """
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
-
-    def usage_limits() -> usage.SpendingLimits:
-        model_settings = hub.settings.model
-        return usage.SpendingLimits(
-            run_tokens=model_settings.run_tokens,
-            day_tokens=model_settings.day_tokens,
-            day_cents=model_settings.day_cents,
-        )
-
     with ExitStack() as stack:
         run_store = store.open_run_store(folder)
         _ = stack.callback(run_store.shut)
         _ = run_store.prune(hub.settings.runs.days)
-        meter = usage.open_meter(folder, usage_limits, local_now)
+        meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
         opened_runs = OpenedRuns(
             runs=VaultRuns(store=run_store, folder=folder),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from knapper.agents import stages
 from knapper.agents.stages import Schedule, ScheduledRun, ScheduleStore
+from knapper.app.hub import local_now
 from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError
@@ -45,12 +46,10 @@ def check_client(hub: Hub, schedule: Schedule, vault: str) -> None:
         BadInput: The client is a person, whose word the agent would have.
         SetupError: The rules of client and agent can't be combined.
     """
-    from knapper.app import clients  # noqa: PLC0415 - only who adds a schedule needs it
-
     if hub.settings.client(schedule.client).grants.is_person:
         hint = f"name a client of its own; '{stages.DEFAULT_CLIENT}' is used otherwise"
         raise BadInput(f"the client '{schedule.client}' is a person, and nobody is there", hint=hint)
-    clients.check_can_act(hub, vault, schedule.client)
+    hub.check_can_act(vault, schedule.client)
 
 
 def check_can_fire(schedule: Schedule) -> None:
@@ -131,13 +130,11 @@ def list_visible(hub: Hub, client: str, vault: str = "") -> list[Schedule]:
         NotFound: There is no such vault.
         StorageError: The schedules can't be read.
     """
-    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
-
     if not hub.settings.client(client).grants.is_person:
         return []
     name = hub.name_for(client, vault)
     stored = open_schedules(hub, name).all()
-    seen = {other for other in {one.client for one in stored} if clients.covers_agent_view(hub, client, other, name)}
+    seen = {other for other in {one.client for one in stored} if hub.covers_agent_view(client, other, name)}
     return [one for one in stored if one.client in seen]
 
 
@@ -184,7 +181,7 @@ def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, Clie
         for client in list_clients(hub):
             folder = clients.client_sessions_folder(base, client)
             if (folder / store.SESSIONS_FILE).is_file():
-                kept = store.open_session_store(folder, clients.local_now)
+                kept = store.open_session_store(folder, local_now)
                 _ = stack.callback(kept.shut)
                 opened[client] = ClientSessions(store=kept, folder=folder)
         if session_id:

@@ -282,10 +282,10 @@ def answer_once(
         SetupError: The model can't answer.
         RefusedError: A limit is reached.
     """
-    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
-        chat = lower_limits(client_chats.chat(model), caps)
+    with app.open_hub(config, only=True) as hub, chats.open_models(hub) as models, asyncio.Runner() as runner:
+        chat = lower_limits(models.chat(model), caps)
         run = str(uuid.uuid4())
-        context = client_chats.conversations.context_of(run)
+        context = models.context(run)
         if piped:
             answers.mark_tainted(context, PIPED_SOURCE)
             question = f"{question}\n\n{quote_piped(piped)}"
@@ -298,7 +298,7 @@ def answer_once(
         try:
             finished = run_turn(runner, work, display)
         finally:
-            client_chats.meter.record(run, chat.name, turn.spent)
+            models.meter.record(run, chat.name, turn.spent)
     return _print_end(options, display, _SESSION_FIELDS, finished=finished)
 
 

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 from knapper.errors import KnapError
 from knapper.index import documents
 from knapper.index.documents import FileRecord
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, replace_surrogates
 from knapper.vault import canvas, parser, paths, pending, source
 from knapper.vault.parser import Note, parse_note
 from knapper.vault.paths import NotePath
@@ -153,7 +153,7 @@ def render_properties(values: Mapping[str, JSONValue]) -> str:
     """
     lines = (f"{key}: {text}" for key, value in values.items() if (text := _render_value(value)))
     # YAML's escapes can produce a lone surrogate.
-    text = "\n".join(lines).encode(errors="replace").decode()
+    text = replace_surrogates("\n".join(lines))
     return strip_link_brackets(text)
 
 
@@ -259,7 +259,7 @@ def embedding_text(title: str, path: Sequence[str], text: str) -> str:
         path = path[1:]
     names = " > ".join(name[:_MAX_TITLE_CHARS] for name in (title, *path))
     # A file's name may contain lone surrogates.
-    return f"[{names}] {text}".encode(errors="replace").decode()
+    return replace_surrogates(f"[{names}] {text}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

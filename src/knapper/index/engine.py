@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
@@ -103,13 +104,11 @@ class Engine:
         self.store = IndexStore(folder / database.INDEX_FILE)
         if self.store.database.replaced:
             status.mark_damage(folder, self.store.database.replaced)
-        self.graph = Graph(self.store)
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
         self._allowed = FilterMasks()
-        self.catalog = Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
-        self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
+        self.view = replace(view, alike=self._similar_paths, named=self._find_named)
         self._fusion = fusion
         self._snapshots: SnapshotCache | None = None
         self._searcher: Searcher | None = None
@@ -120,6 +119,16 @@ class Engine:
         self._feed: ChangeFeed | None = None
         self._current_at: dt.datetime | None = None
         """Until when all changes are known to be in the index; None where this process hasn't checked."""
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Return the links between files; opened when they are first asked for, as most questions are about texts."""
+        return Graph(self.store)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Return the listings of files, folders and tags; opened when one is first asked for."""
+        return Catalog(self.store, self.graph, self._allowed, self._with_current_rules)
 
     def _open_searcher(self) -> Searcher:
         """Return what ranks; made at the first question, since reading and editing do without what it loads."""
@@ -221,8 +230,7 @@ class Engine:
     @property
     def _is_changed_by_others(self) -> bool:
         """Return whether something else has changed the index's files, and no watcher or writer checks it anyway."""
-        trusted = self.store.database.is_trusted
-        return not (trusted or self.damage or self.is_followed or self.is_being_filled)
+        return not (self.store.database.is_trusted or self.damage or self.is_followed or self.is_being_filled)
 
     def _find_foreign_damage(self) -> str:
         """Check the whole index once where something else has changed its files; mark a damaged one."""
@@ -280,7 +288,7 @@ class Engine:
     @property
     def is_complete(self) -> bool:
         """Return whether the whole vault was read since the index was created, and no damage is known."""
-        return self.graph.is_complete and not self.damage
+        return self.store.meta("complete") == "1" and not self.damage
 
     def explain(self, error: Exception) -> StorageError | None:
         """Return the error for a damaged index where that caused *error*, and mark the index; None for other causes.
@@ -435,9 +443,7 @@ class Engine:
         return self._freshness(stale, unchecked=unchecked)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
-        damage = self.damage
-        is_complete = self.graph.is_complete and not damage
-        return Freshness(stale=stale, unchecked=unchecked, incomplete=not is_complete, damaged=bool(damage))
+        return Freshness(stale=stale, unchecked=unchecked, incomplete=not self.is_complete, damaged=bool(self.damage))
 
     @contextlib.contextmanager
     def followed_by(self, feed: ChangeFeed) -> Generator[None]:
@@ -568,8 +574,10 @@ class Engine:
         Raises:
             SetupError: They can't be read.
         """
-        opened_view = View.open(self.view.root, self.view.policy)
-        self.view = replace(opened_view, alike=self.view.alike, named=self.view.named)
+        self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike, named=self.view.named)
+
+    def _similar_paths(self, path: NotePath) -> Iterable[NotePath] | None:
+        return self.catalog.similar_paths(path)
 
     def _find_named(self, name: str, policy: Policy, *, certain: bool) -> Sequence[NotePath]:
         """Return the files that a name may mean; none where the index can't be read.
@@ -675,7 +683,7 @@ class Engine:
         if not self._has_current_rules:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.
             self.store.set_meta(_RULES_META, "")
-        with self._marking_damage(), self.store.batch() if plan.is_small else contextlib.nullcontext():
+        with refresh.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
             outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
             is_first_complete = whole and self.store.meta("complete") != "1"
             if outcome.indexed or outcome.removed or is_first_complete:
@@ -687,13 +695,3 @@ class Engine:
         if whole and not self._has_current_rules:
             self.store.set_meta(_RULES_META, self.view.ignore.fingerprint)
         return outcome
-
-    @contextlib.contextmanager
-    def _marking_damage(self) -> Generator[None]:
-        """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
-        try:
-            yield
-        except (sqlite3.DatabaseError, StorageError) as error:
-            if database.is_certain_damage(error):
-                status.mark_damage(self.folder, database.describe_damage(error))
-            raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sqlite3
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from knapper.errors import KnapError, StorageError
+from knapper.index import database, status
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped, learn_floor
 from knapper.index.store import IndexStore, floor_key
@@ -439,6 +441,17 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget
         settled=(*plan.settled, *settled_files),
         unchanged=plan.unchanged + compared - len(changed),
     )
+
+
+@contextmanager
+def marking_damage(folder: Path) -> Generator[None]:
+    """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, StorageError) as error:
+        if database.is_certain_damage(error):
+            status.mark_damage(folder, database.describe_damage(error))
+        raise
 
 
 def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None) -> RefreshOutcome:

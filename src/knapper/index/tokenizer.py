@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from knapper.jsontypes import replace_surrogates
+
 _ENGLISH_WORDS: Final = """
 a about after all also am an and any are aren't as at be because been before being between both but by can can't
 cannot could couldn't did didn't do does doesn't doing don't during each either else ever for from had has hasn't
@@ -201,7 +203,7 @@ def parse_query(query: str) -> Query:
         a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
         nothing is an operator: it is a pasted passage.
     """
-    text = fold_forms(query.encode(errors="replace").decode()).translate(_QUOTES_AND_CONTROLS)
+    text = fold_forms(replace_surrogates(query)).translate(_QUOTES_AND_CONTROLS)
     if len(text.split()) > MAX_QUESTION_WORDS:
         text = _OPERATORS.sub(" ", text)
     if text.count('"') % 2:

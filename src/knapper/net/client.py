@@ -15,6 +15,7 @@ import httpx2
 
 from knapper import __version__
 from knapper.errors import SetupError
+from knapper.jsontypes import replace_surrogates
 
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -26,11 +27,6 @@ _SPACES: Final = re.compile(r"\s+")
 def clean_text(text: str) -> str:
     """Remove invisible characters, and normalise line endings to newlines."""
     return _INVISIBLE.sub("", replace_surrogates(text).replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates by question marks: JSON can hold them, and providers cut texts within an emoji."""
-    return text.encode(errors="replace").decode()
 
 
 def clip_to_line(text: str, max_length: int) -> str:

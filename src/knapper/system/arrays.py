@@ -35,7 +35,7 @@ else:
 
     np = _DeferredNumpy()
 
-__all__ = ["ArrayFile", "ArrayToWrite", "first_of_groups", "np", "open_arrays", "write_arrays"]
+__all__ = ["ArrayFile", "ArrayToWrite", "first_of_groups", "normalize_rows", "np", "open_arrays", "write_arrays"]
 
 _ALIGNMENT: Final = 64
 _HEADER_BYTES: Final = 8_192
@@ -136,3 +136,10 @@ def first_of_groups(groups: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     is_first = np.ones(len(groups), np.bool_)
     np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
     return is_first.nonzero()[0]
+
+
+def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divide each row by its length, in place; rows of zeros stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -307,4 +307,77 @@ def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
         large=large,
         guarded=default_guarded(kind),
         confirm=default_confirmation(kind),
+    )
+
+
+_MAX_READ_LISTS: Final = 2
+
+
+def policy_covers(wider: Policy, narrower: Policy) -> bool:
+    """Return whether one policy shows at least everything that another shows, judged by the text of their rules.
+
+    Rules are compared, not what they match: the answer may be no where it could be yes, and never the other way round.
+    """
+    if any(pattern.startswith("!") for pattern in narrower.hidden):
+        hides_no_more = wider.hidden == narrower.hidden
+    else:
+        hides_no_more = set(wider.hidden) <= set(narrower.hidden)
+    narrower_lists = {narrower.read, narrower.within}
+    return hides_no_more and all(lines in narrower_lists for lines in (wider.read, wider.within) if lines)
+
+
+def join_policy(own: Policy, client: str, *, read: tuple[str, ...], hidden: tuple[str, ...]) -> Policy:
+    """Narrow an agent's policy to what its client may see, too.
+
+    Args:
+        own: The agent's.
+        client: The client's name, for the error.
+        read: What the client may see; empty for all.
+        hidden: What is hidden from it.
+
+    Raises:
+        SetupError: There are more different lists of what may be seen than can hold at once.
+    """
+    read_lists = list(dict.fromkeys(filter(None, (own.read, own.within, read))))
+    if len(read_lists) > _MAX_READ_LISTS:
+        raise _conflict_error("read", client)
+    both_read, within = (*read_lists, (), ())[:_MAX_READ_LISTS]
+    return replace(own, read=both_read, within=within, hidden=(*own.hidden, *hidden))
+
+
+def join_grants(own: Grants, asker: Grants) -> Grants:
+    """Combine the rights of an agent and its client: only what both may change, under the stricter rule.
+
+    Raises:
+        SetupError: Both restrict where they may write, and differ.
+    """
+    if own.write and asker.write and own.write != asker.write:
+        raise _conflict_error("write", asker.client)
+    return replace(
+        own,
+        capabilities=own.capabilities & asker.capabilities,
+        write=own.write or asker.write,
+        read_only=(*own.read_only, *asker.read_only),
+        is_read_only=own.is_read_only or asker.is_read_only,
+        editable=_join_editable(own.editable, asker.editable),
+        small=stricter(own.small, asker.small),
+        large=stricter(own.large, asker.large),
+        max_files=min(own.max_files, asker.max_files),
+        guarded=(*own.guarded, *asker.guarded),
+        behalf=own.behalf or ("" if asker.is_person else asker.client),
+    )
+
+
+def _join_editable(own: EditableScope, asker: EditableScope) -> EditableScope:
+    """Combine two scopes; neither of *linked* and *context* includes the other, but both include the open note."""
+    if own == "all":
+        return asker
+    return own if asker in {own, "all"} else "current"
+
+
+def _conflict_error(name: str, client: str) -> SetupError:
+    return SetupError(
+        f"chats of the client '{client}' can't hold to its own '{name}', the agent's and the vault's at once",
+        hint=f"say '{name}' in [clients.{client}] or in [clients.agent], and take away with 'hidden' or 'read_only'",
+        code="config_invalid",
     )

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeVar
 
 from knapper.errors import KnapError, NotFound
 from knapper.jsontypes import is_list, is_object, object_or_empty
+from knapper.system import opening
 from knapper.vault import files, links, paths
 from knapper.vault.paths import NotePath
 
@@ -84,7 +85,9 @@ def load_json(root: Path, path: NotePath, problems: list[str]) -> object:
         problems: Receives a message where the file is invalid.
     """
     try:
-        file = files.find_path(root, path)
+        file = files.find_path(root, path, must_exist=False)
+        if not _may_exist(file.file):  # most vaults lack one of these files: no error is made for that
+            return None
         value: object = json.loads(files.read_bytes(file.file, shown_as=path, max_bytes=MAX_SETTINGS_BYTES))
     except NotFound:
         return None
@@ -97,6 +100,13 @@ def load_json(root: Path, path: NotePath, problems: list[str]) -> object:
             problems.append(f"{path} holds nothing; defaults are used")
         return value
     return None
+
+
+def _may_exist(file: Path) -> bool:
+    try:
+        return opening.exists(file)
+    except OSError:  # reading it says what is the matter
+        return True
 
 
 def _load_object(root: Path, path: NotePath, problems: list[str]) -> Mapping[str, object]:

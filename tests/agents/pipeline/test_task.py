@@ -7,7 +7,7 @@ from pydantic_ai.usage import UsageLimits
 
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
-from knapper.app import clients
+from knapper.app.hub import narrow_context
 from knapper.config import ClientSettings
 from knapper.vault import access
 from tests.agents import runs, scripts
@@ -320,7 +320,7 @@ def test_an_edit_that_waits_is_not_changed_for_another_program(
 def for_client(vault: opened.Opener, asker: access.Grants | None, cast: Cast) -> runs.Ended:
     """Run a request as the agent that acts for a client; None for a person."""
     with runs.context(vault) as context:
-        seen = clients.narrow_context(context, ClientSettings(grants=asker)) if asker else context
+        seen = narrow_context(context, ClientSettings(grants=asker)) if asker else context
         return runs.run(runs.agents(cast), seen, TaskRequest(task="do it", current="Garden.md"))
 
 

@@ -9,15 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from filelock import BaseFileLock
-
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.sessions import store
-from knapper.changes.disk.storage import SharedDatabase, open_shared_database
+from knapper.changes.disk.storage import SharedDatabase, WorkLocks, open_shared_database
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue, object_or_empty
-from knapper.system import private
 
 PRESETS_FILE: Final = "presets.db"
 PRESETS_VERSION: Final = 1
@@ -185,8 +182,6 @@ PAUSED_VERSION: Final = 1
 PAUSED_KEPT_DAYS: Final = 30
 PAUSED_LOCK_FOLDER: Final = "asked"
 """The folder beside the file with a lock for each run that is being continued."""
-_LOCK_WAIT_S: Final = 0.3
-"""Longer than `locks.is_lock_taken` holds a lock while it probes."""
 _PAUSED_SCHEMA: Final = """
 CREATE TABLE paused (
     id TEXT PRIMARY KEY,
@@ -221,7 +216,7 @@ class PausedRuns:
         """Wrap an open file; `open_paused_runs` opens one."""
         self._ledger = ledger
         self._now = now
-        self._folder = ledger.path.parent / PAUSED_LOCK_FOLDER
+        self._locks = WorkLocks(ledger.path.parent / PAUSED_LOCK_FOLDER)
 
     def pause(self, run: PausedRun) -> None:
         """Store a run, and delete those that have waited too long."""
@@ -241,7 +236,7 @@ class PausedRuns:
             NotFound: No such run is waiting (code ``no_run``).
         """
         run = self._find_stored(run_id)
-        if run is None or self._is_running(run_id):
+        if run is None or self._locks.is_held(run_id):
             raise missing_paused_run(run_id)
         return run
 
@@ -259,8 +254,8 @@ class PausedRuns:
             NotFound: No such run is waiting (code ``no_run``).
         """
         _ = self._require(run_id, client)
-        lock = self._lock(run_id)
-        if not await store.acquire_lock(lock, wait_s=_LOCK_WAIT_S):
+        lock = await store.acquire_lock(self._locks, run_id)
+        if lock is None:
             raise missing_paused_run(run_id)
         try:
             # Read again under the lock: another process may have ended the run meanwhile.
@@ -269,7 +264,7 @@ class PausedRuns:
             # Unlinked while the lock is held, so that no other process can have opened the old file as its lock.
             # Windows doesn't unlink an open file; there the file stays until the lock is released.
             with suppress(PermissionError):
-                self._place(run_id).unlink(missing_ok=True)
+                self._locks.path(run_id).unlink(missing_ok=True)
             lock.release()
 
     def end(self, run_id: str) -> None:
@@ -282,7 +277,7 @@ class PausedRuns:
         with self._ledger.reading() as database:
             rows = database.execute("SELECT * FROM paused ORDER BY at DESC, id").fetchall()
         visible = [_read_paused_run(dict(row)) for row in rows if not client or row["client"] == client]
-        return [run for run in visible if not self._is_running(run.id)]
+        return [run for run in visible if not self._locks.is_held(run.id)]
 
     def shut(self) -> None:
         """Close the file."""
@@ -298,16 +293,6 @@ class PausedRuns:
         if run is None or (client and run.client != client):
             raise missing_paused_run(run_id)
         return run
-
-    def _is_running(self, run_id: str) -> bool:
-        return self._place(run_id).exists() and store.is_lock_taken(self._lock(run_id))
-
-    def _lock(self, run_id: str) -> BaseFileLock:
-        private.make_folder(self._folder)
-        return private.file_lock(self._place(run_id))
-
-    def _place(self, run_id: str) -> Path:
-        return self._folder / f"{run_id}.lock"
 
 
 def open_paused_runs(folder: Path, now: Callable[[], datetime]) -> PausedRuns:

@@ -462,6 +462,10 @@ class NodeRetriever(Protocol):
         ...
 
 
+OpenContext = Callable[[str, tuple[str, ...]], Context]
+"""Opens a vault by a run's id, and the names of the clients for whom the agent acts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEngine:
     """The services for carrying out the runs of one vault."""
@@ -472,8 +476,8 @@ class RunEngine:
     store: RunStore
     folder: Path
     """The vault's state folder."""
-    context_of: Callable[[str], Context]
-    """Opens the vault as the agent of a run sees it; cheap."""
+    open_context: OpenContext
+    """Opens the vault as the agent sees it in a run; cheap."""
     retrieve: NodeRetriever
     """Retrieves notes by Code Mode or search, as the order says."""
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -490,6 +494,10 @@ class RunEngine:
     """Seconds between two checks whether the run's cancellation was requested."""
     is_shutting_down: Callable[[], bool] = lambda: False
     """Whether the program is ending, in which case a run counts as interrupted and not as cancelled."""
+
+    def context(self, run: RunRecord) -> Context:
+        """Return the vault as a run sees it: what both the agent and the run's client may see."""
+        return self.open_context(run.id, (run.order.client,))
 
     def open_budget(self, run: RunRecord, spent: ModelSpend) -> Budget:
         """Return the budget of a run that has spent so much already."""

@@ -283,7 +283,7 @@ class RunExecution:
         self._anew = anew
         self.engine = engine
         self.active_run = ActiveRun(engine, run)
-        context = engine.context_of(run.id)
+        context = engine.context(run)
         budget = engine.open_budget(run, tree.spent)
         self.model = BudgetedModel(
             model=engine.model, name=engine.name, run=run.id, budget=budget, prompts=engine.prompts, meter=engine.meter

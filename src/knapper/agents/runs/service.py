@@ -299,7 +299,7 @@ def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: st
         anew = frozenset(node.id for node in tree.subtree(chosen.id))
         tree.forget(*anew)
         return anew
-    tree.forget(*planning.list_stale_nodes(engine.context_of(run.id), tree.all))
+    tree.forget(*planning.list_stale_nodes(engine.context(run), tree.all))
     return frozenset()
 
 
@@ -424,7 +424,7 @@ def _part_note(node: RunNode, others: Collection[str]) -> str:
 def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
     """Replace wikilinks to notes of other vaults by links that open them there."""
     data = answer.encode()
-    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
+    links = [link for link in parser.parse_links(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
     # From the last to the first, so that the spans of the others stay valid.
     for link in reversed(links):
         vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")

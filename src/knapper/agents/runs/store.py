@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import Timeout
 from pydantic import TypeAdapter
 
 from knapper.agents.events import BackgroundJobs, FinalEventSpec, TurnState
@@ -28,38 +27,31 @@ from knapper.agents.runs.model import (
     RunRecord,
     RunState,
 )
-from knapper.changes.disk.storage import SharedDatabase, open_shared_database
+from knapper.changes.disk.storage import SharedDatabase, WorkLocks, open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, ConflictError, NotFound
-from knapper.system import private
 
 RUN_LOCK_FOLDER: Final = "runs"
-_LOCK_WAIT_S: Final = 0.3
-"""Longer than `is_run_locked` holds the lock while it probes."""
-_LOCK_POLL_S: Final = 0.02
 
 
 @contextmanager
-def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Generator[None]:
+def lock_run(folder: Path, run_id: str) -> Generator[None]:
     """Lock a run; the system releases the lock where the process ends.
 
     Args:
         folder: The vault's state folder, which exists.
         run_id: The id of a stored run.
-        wait_s: How long to try.
 
     Raises:
         ConflictError: Another process is carrying it out (code ``run_busy``).
     """
-    lock = private.file_lock(_lock_path(folder, run_id))
-    try:
-        lock.acquire(timeout=wait_s, poll_interval=_LOCK_POLL_S)
-    except Timeout:
+    lock = WorkLocks(folder / RUN_LOCK_FOLDER).acquire(run_id)
+    if lock is None:
         raise ConflictError(
             f"the run {run_id} is being carried out already",
             hint=f"`knap run cancel {run_id}` ends it",
             code="run_busy",
-        ) from None
+        )
     try:
         yield
     finally:
@@ -69,18 +61,9 @@ def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Gene
 def is_run_locked(folder: Path, run_id: str) -> bool:
     """Return whether a run is being carried out in any process."""
     try:
-        with lock_run(folder, run_id, wait_s=2 * _LOCK_POLL_S):
-            return False
-    except ConflictError:
-        return True
+        return WorkLocks(folder / RUN_LOCK_FOLDER).is_held(run_id)
     except OSError:  # a lock that this user may not take: what is stored of the run counts
         return True
-
-
-def _lock_path(folder: Path, run_id: str) -> Path:
-    within = folder / RUN_LOCK_FOLDER
-    private.make_folder(within)
-    return within / f"{run_id}.lock"
 
 
 RUNS_FILE: Final = "task_runs.db"

@@ -15,23 +15,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal
 
-from filelock import BaseFileLock, Timeout
+from filelock import BaseFileLock
 
 from knapper.changes.disk import undo
-from knapper.changes.disk.storage import SharedDatabase, open_shared_database
+from knapper.changes.disk.storage import MIN_LOCK_WAIT_S, SharedDatabase, WorkLocks, open_shared_database
 from knapper.changes.disk.undo import ChangeFilter
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.system import private
 from knapper.tools.context import Context
 from knapper.vault.view import View
 
 LOCK_FOLDER: Final = "sessions"
 WAIT_S: Final = 120.0
 _POLL_S: Final = 0.05
-_PROBE_S: Final = 0.05
-_MIN_WAIT_S: Final = 0.3
-"""Longer than `is_lock_taken` holds the lock while it probes."""
 
 
 @asynccontextmanager
@@ -46,9 +42,8 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
     Raises:
         ConflictError: The other turn is still running (code ``session_busy``).
     """
-    private.make_folder(folder / LOCK_FOLDER)
-    lock = private.file_lock(_lock_path(folder, session_id))
-    if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
+    lock = await acquire_lock(WorkLocks(folder / LOCK_FOLDER), session_id, wait_s=max(wait_s, MIN_LOCK_WAIT_S))
+    if lock is None:
         raise ConflictError(
             "the session is answering another message",
             hint="wait for it, cancel it, or begin another session",
@@ -60,47 +55,26 @@ async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S)
         lock.release()
 
 
-async def acquire_lock(lock: BaseFileLock, *, wait_s: float) -> bool:
-    """Acquire a lock without blocking the event loop, and return whether that succeeded in time."""
+async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> BaseFileLock | None:
+    """Acquire a lock without blocking the event loop; None where it is held for longer than *wait_s*."""
     deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            # Polled, since filelock's own waiting would block the event loop.
-            lock.acquire(timeout=0)
-        except Timeout:
-            if time.monotonic() >= deadline:
-                return False
-            await asyncio.sleep(_POLL_S)
-        else:
-            return True
+    # Polled, since another process may hold it, and the lock's own waiting would block the event loop.
+    while (lock := locks.acquire(name, wait_s=0)) is None and time.monotonic() < deadline:  # noqa: ASYNC110 - see above
+        await asyncio.sleep(_POLL_S)
+    return lock
 
 
 def is_session_locked(folder: Path, session_id: str) -> bool:
     """Return whether a turn is running in a session, in any process."""
-    place = _lock_path(folder, session_id)
     try:
-        return place.exists() and is_lock_taken(private.file_lock(place))
+        return WorkLocks(folder / LOCK_FOLDER).is_held(session_id)
     except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
         return False
 
 
-def is_lock_taken(lock: BaseFileLock) -> bool:
-    """Return whether a lock is held for longer than a probe like this one holds it."""
-    # Two probes at once must not take each other for a turn: the second try comes after the other has let go.
-    try:
-        with lock.acquire(timeout=2 * _PROBE_S, poll_interval=_PROBE_S):
-            return False
-    except Timeout:
-        return True
-
-
 def remove_lock(folder: Path, session_id: str) -> None:
     """Remove the lock file of a deleted session."""
-    _lock_path(folder, session_id).unlink(missing_ok=True)
-
-
-def _lock_path(folder: Path, session_id: str) -> Path:
-    return folder / LOCK_FOLDER / f"{session_id}.lock"
+    WorkLocks(folder / LOCK_FOLDER).path(session_id).unlink(missing_ok=True)
 
 
 SessionKind = Literal["file", "none", "own"]

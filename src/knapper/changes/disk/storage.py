@@ -29,6 +29,9 @@ _BUSY_S: Final = 10.0
 _REFUSAL_CODES: Final = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
 )
+_PROBE_S: Final = 0.05
+MIN_LOCK_WAIT_S: Final = 0.3
+"""Longer than `WorkLocks.is_held` holds a lock while it probes."""
 _DAMAGE_CODES: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -430,6 +433,44 @@ _COMPRESSION_LEVEL = 3
 """Takes two thirds of the default level's time, for a twentieth more space."""
 _FAST_COMPRESSION_LEVEL = 1
 _LARGE_BYTES = 1024 * 1024
+
+
+class WorkLocks:
+    """Locks of pieces of work, such as a session's turn or a run; the system releases one where its process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, with a file for each lock; it is made with the first one."""
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """Return the file of a lock, which stays when the lock is released."""
+        return self.folder / f"{name}.lock"
+
+    def acquire(self, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> filelock.BaseFileLock | None:
+        """Acquire a lock, which any thread may release; None where it is held for longer than *wait_s*."""
+        private.make_folder(self.folder)
+        lock = private.file_lock(self.path(name), timeout_s=wait_s, poll_s=_POLL_S)
+        try:
+            _ = lock.acquire()
+        except filelock.Timeout:
+            return None
+        return lock
+
+    def is_held(self, name: str) -> bool:
+        """Return whether any process holds a lock for longer than a probe like this one does.
+
+        Raises:
+            OSError: This user may not take the lock.
+        """
+        # Two probes at once must not take each other for work: the second try comes after the other has let go.
+        if not self.path(name).exists():
+            return False
+        lock = private.file_lock(self.path(name), timeout_s=2 * _PROBE_S, poll_s=_PROBE_S)
+        try:
+            with lock:
+                return False
+        except filelock.Timeout:
+            return True
 
 
 def put_blob(database: sqlite3.Connection, name: str, content: bytes) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from knapper.jsontypes import replace_surrogates
 from knapper.vault import markdown, pending, source
 from knapper.vault.parser import parse_note
 from knapper.vault.source import Span, SpanSet
@@ -116,7 +117,7 @@ def sanitize_text(text: str, names: MentionFinder) -> str:
     """
     # Tabs are expanded, because a tab is narrower after a quote's ``>``.
     plain = _INVISIBLE.sub("", _BREAK.sub("\n", text)).expandtabs(4)
-    clean = unicodedata.normalize("NFC", plain.encode(errors="replace").decode())
+    clean = unicodedata.normalize("NFC", replace_surrogates(plain))
     data = clean.encode()
     return "".join(_sanitize_zone(zone, data[start:stop].decode(), names) for zone, start, stop in _zones(data))
 

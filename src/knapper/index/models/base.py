@@ -116,18 +116,6 @@ class EmbedderSettings:
     """Threads of ``e5`` and ``onnx``; None leaves it to the library."""
 
 
-def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which no model reads."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Divide each row by its length, in place; rows of zeros stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    np.divide(rows, lengths, out=rows, where=lengths > 0)
-    return rows
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
     """The prefixes of texts."""

@@ -15,9 +15,10 @@ import numpy as np
 
 from knapper import errors, extras
 from knapper.index.models import tables
-from knapper.index.models.base import EmbedderError, EmbedderStopped, normalize_rows, replace_surrogates
+from knapper.index.models.base import EmbedderError, EmbedderStopped
 from knapper.index.models.tables import TokenTable
-from knapper.jsontypes import loads, object_or_empty
+from knapper.jsontypes import loads, object_or_empty, replace_surrogates
+from knapper.system.arrays import normalize_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,11 +24,18 @@ from knapper.index.models.base import (
     EmbedderUnavailable,
     RerankerError,
     RerankerSettings,
-    normalize_rows,
+)
+from knapper.jsontypes import (
+    JSONValue,
+    is_list,
+    is_object,
+    list_or_empty,
+    object_or_empty,
+    objects_in,
     replace_surrogates,
 )
-from knapper.jsontypes import JSONValue, is_list, is_object, list_or_empty, object_or_empty, objects_in
 from knapper.net.client import HttpClient, HttpResponse, Oversized, Unreachable
+from knapper.system.arrays import normalize_rows
 
 _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
 

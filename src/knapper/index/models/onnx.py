@@ -19,9 +19,9 @@ from knapper.index.models.base import (
     EmbedderSettings,
     RerankerError,
     RerankerSettings,
-    normalize_rows,
-    replace_surrogates,
 )
+from knapper.jsontypes import replace_surrogates
+from knapper.system.arrays import normalize_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from knapper import errors, extras
 from knapper.index.models import tables
-from knapper.index.models.base import EmbedderError, normalize_rows, replace_surrogates
+from knapper.index.models.base import EmbedderError
 from knapper.index.models.tables import TokenTable, map_tensors
+from knapper.jsontypes import replace_surrogates
+from knapper.system.arrays import normalize_rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

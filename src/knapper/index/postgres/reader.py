@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -411,10 +412,15 @@ class ReaderEngine(Engine):
         super().__init__(folder, bare, open_embedder=open_embedder, fusion=fusion)
         self._server = server
         self.mirror = Mirror(server, self.store, self._write_lock)
-        self.catalog = StoredCatalog(self.store, self.graph, self._allowed, self._with_current_rules)
-        self.catalog.mirror = self.mirror
         view = StoredView(root=root, policy=policy, ignore=ignore, settings=ObsidianSettings(), mirror=self.mirror)
-        self.view = replace(view, alike=self.catalog.similar_paths, named=self._find_named)
+        self.view = replace(view, alike=self._similar_paths, named=self._find_named)
+
+    @cached_property
+    def catalog(self) -> StoredCatalog:
+        """Return the listings, from the mirror and the database."""
+        catalog = StoredCatalog(self.store, self.graph, self._allowed, self._with_current_rules)
+        catalog.mirror = self.mirror
+        return catalog
 
     def _make_snapshots(self) -> SnapshotCache:
         return PublishedSnapshots(self._allowed, self.mirror.open_state)

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import BinaryIO, Final, Literal, NoReturn, Protocol
 
 from knapper.errors import SetupError
-from knapper.jsontypes import is_list, is_object
-from knapper.net import client
+from knapper.jsontypes import is_list, is_object, replace_surrogates
 from knapper.net.client import HttpClient, HttpResponse, Upload
 
 _BLOCK: Final = 1 << 20
@@ -147,7 +146,7 @@ def parse_transcript(body: bytes) -> Transcript:
     return Transcript(
         text=text.strip(),
         segments=segments,
-        language=client.replace_surrogates(language[:40]) if isinstance(language, str) else "",
+        language=replace_surrogates(language[:40]) if isinstance(language, str) else "",
         duration_s=_read_seconds(fields.get("duration")) or (segments[-1].stop_s if segments else 0.0),
     )
 
@@ -172,7 +171,7 @@ def _as_object(value: object) -> _JsonObject:
 def _transcript_text(fields: _JsonObject) -> str:
     match fields.get("text"):
         case str(text):
-            return client.replace_surrogates(text)
+            return replace_surrogates(text)
         case _:
             raise ValueError("it has no text")
 
@@ -199,7 +198,7 @@ def _read_segments(rows: object, name: str) -> Iterator[Segment]:
             start, stop = _read_seconds(values.get("start")), _read_seconds(values.get("end"))
             speaker = values.get("speaker_id") or values.get("speaker")
             yield Segment(
-                text=client.replace_surrogates(text).strip(),
+                text=replace_surrogates(text).strip(),
                 start_s=start,
                 stop_s=max(start, stop),
                 speaker="" if speaker is None else str(speaker)[:80],

@@ -196,7 +196,7 @@ def _list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
     others = [
         other
         for other in schedules.list_clients(hub, name)
-        if clients.client_sessions_folder(base, other).is_dir() and clients.covers_agent_view(hub, client, other, name)
+        if clients.client_sessions_folder(base, other).is_dir() and hub.covers_agent_view(client, other, name)
     ]
     return [client, *others]
 

@@ -371,8 +371,7 @@ def _list_clients(hub: Hub, asked: _Asked) -> list[str]:
     return [
         name
         for name in names
-        if not hub.settings.client(name).grants.is_person
-        and clients.covers_agent_view(hub, asked.client, name, asked.vault)
+        if not hub.settings.client(name).grants.is_person and hub.covers_agent_view(asked.client, name, asked.vault)
     ]
 
 
@@ -460,7 +459,7 @@ def _check_right(hub: Hub, asked: _Asked, schedule: Schedule, *, is_resume: bool
     if schedule.may_apply and not is_resume:
         security.check_owner(hub.settings, asked.scope, "let an agent apply changes by itself")
     settings = hub.settings.client(schedule.client)
-    if not settings.grants.is_person and not clients.covers_agent_view(hub, asked.client, schedule.client, asked.vault):
+    if not settings.grants.is_person and not hub.covers_agent_view(asked.client, schedule.client, asked.vault):
         raise RefusedError(
             f"the client '{schedule.client}' sees notes that are hidden from you, or can't open this vault",
             hint="take another client, or none",
