@@ -7,8 +7,10 @@ import platform
 import re
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
+import venv
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -171,6 +173,23 @@ def write(name: str, text: str) -> None:
     head, rest = page.split(begin, 1)
     PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{rest.split(end, 1)[1]}", encoding="utf-8")
     print(f"\nwritten to {PAGE.relative_to(ROOT)}")
+
+
+def make_python(folder: Path, wanted: Sequence[str], what: str) -> Path:
+    """Give the Python of an environment, and make that where it is missing.
+
+    Args:
+        folder: Where it lies.
+        wanted: What pip shall install, or its options.
+        what: Names that for who waits.
+    """
+    path = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    if not (folder / ".ready").exists():
+        say(f"installing {what}")
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([path, "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted], check=True)
+        (folder / ".ready").touch()
+    return path
 
 
 def say(text: str) -> None:

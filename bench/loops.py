@@ -30,6 +30,7 @@ from tests.agents.scripted import Call
 SUMMARY = "processor time of a chat's turn, a scout's round and a run's node, beside that of an older commit"
 _OLD = "df2feb37"
 """The last commit before chats, the scout and the web search had one loop."""
+_LOCK = "requirements.lock"
 _ROUNDS = 5
 _NOTES = 200
 _CALLS = {
@@ -50,8 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(places: Places, options: argparse.Namespace) -> Report:
     with vaults.scratch(places.cache) as work, ExitStack() as stack:
         model = stack.enter_context(_model())
-        sources = {"before": _source(work, options.old), "now": ROOT / "src"}
-        sides = {name: stack.enter_context(_serving(work, name, source, model)) for name, source in sources.items()}
+        old = _unpack(work, options.old)
+        commits = {
+            "before": (_python(places, options.old, old), old / "src"),
+            "now": (Path(sys.executable), ROOT / "src"),
+        }
+        sides = {name: stack.enter_context(_serving(work, name, commit, model)) for name, commit in commits.items()}
         found: dict[str, dict[str, list[float]]] = {}
         for what_runs in (_chat, _scout, _run):
             found[what_runs.__name__] = _alternate(sides, what_runs, options)
@@ -137,17 +142,25 @@ def _check(holds: bool, told: dict[str, Any]) -> None:  # noqa: FBT001
         raise SystemExit(f"bench: not what was to come: {json.dumps(told)[:2000]}")
 
 
-def _source(work: Path, commit: str) -> Path:
-    """Unpack the package of a commit."""
-    packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, check=True, capture_output=True).stdout
+def _unpack(work: Path, commit: str) -> Path:
+    """Unpack the package of a commit, and the list of what it needs."""
+    wanted = ["git", "archive", commit, "src", _LOCK]
+    packed = subprocess.run(wanted, cwd=ROOT, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(work / "old", filter="data")
-    return work / "old" / "src"
+    return work / "old"
+
+
+def _python(places: Places, commit: str, unpacked: Path) -> Path:
+    """Return a Python that has what a commit needs, which may be other libraries than today's."""
+    wanted = ["--no-deps", "--require-hashes", "-r", str(unpacked / _LOCK)]
+    return frame.make_python(places.cache / f"python-{commit}", wanted, f"what {commit} needs")
 
 
 @contextmanager
-def _serving(work: Path, name: str, source: Path, model: str) -> Generator[_Side]:
-    """Serve a vault of its own by the source of a commit."""
+def _serving(work: Path, name: str, commit: tuple[Path, Path], model: str) -> Generator[_Side]:
+    """Serve a vault of its own by a Python and the source of a commit."""
+    python, source = commit
     home, vault = work / name, work / name / "vault"
     vault.mkdir(parents=True)
     for number in range(_NOTES):
@@ -164,7 +177,7 @@ def _serving(work: Path, name: str, source: Path, model: str) -> Generator[_Side
         "PYTHONPATH": str(source),
     }
     env = {**os.environ, **own}  # noqa: TID251 - handed on
-    command = [sys.executable, "-m", "knapper.cli", "--vault", str(vault)]
+    command = [str(python), "-m", "knapper.cli", "--vault", str(vault)]
     _ = subprocess.run([*command, "-q", "index"], env=env, check=True)
     with subprocess.Popen([*command, "serve", "--port", "0"], env=env, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -2,9 +2,7 @@
 
 import json
 import subprocess
-import sys
 import tomllib
-import venv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,16 +76,9 @@ PEERS = (
 def python(cache: Path, peer: Peer) -> Path:
     """Give the Python of a peer's environment, and make that where it is missing."""
     folder = cache / f"peer-{peer.script.removeprefix('with_').removesuffix('.py')}"
-    path = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if not (folder / ".ready").exists():
-        frame.say(f"installing {peer.name}")
-        group = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["bench"]
-        wanted = [line for line in group if line.partition(">")[0] in peer.packages]
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [path, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "numpy", *wanted], check=True)
-        (folder / ".ready").touch()
-    return path
+    group = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["bench"]
+    wanted = [line for line in group if line.partition(">")[0] in peer.packages]
+    return frame.make_python(folder, ["numpy", *wanted], peer.name)
 
 
 def version(cache: Path, peer: Peer) -> str:
