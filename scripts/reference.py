@@ -105,7 +105,9 @@ def exit_codes() -> str:
             _table(("command", "code", "means"), special),
             "## What is printed",
             "An error is two lines on the error stream, `error:` and `hint:`. With `--json` it is an object on the "
-            "output stream instead, with `success` (false), `error`, `code` and, where there is a next step, `hint`.",
+            "output stream instead, with `success` (false), `error`, `code` and, where there is a next step, `hint`. "
+            "Where Ctrl-C comes after a change was written, while its notes are indexed, the line names the change: "
+            "don't run the command again then.",
             "`knap chat` ends with 0 for a person; for a program that writes its messages, with how the last one "
             "ended. `knap watch` ends with 0 when Ctrl-C stops it: that is how it is meant to end. A program that "
             "stops reading, such as `head`, ends a command with 0 and without a word.",

@@ -183,3 +183,22 @@ def test_a_pattern_finds_the_text_it_was_made_of(text: str) -> None:
     found = replacement.replace_text(splices.take_snapshot(raw), text.replace("\r\n", "\n").replace("\r", "\n"), "X")
 
     assert splices.merge(raw, found.splices).startswith(b"<")
+
+
+def test_text_of_a_line_that_is_not_utf8_is_told_why_it_is_not_found() -> None:
+    with pytest.raises(NotFound) as caught:
+        replaced(b"# T\ncaf\xe9 one\n", "caf\u00e9", "tea")
+
+    assert "line 2, which isn't UTF-8" in caught.value.hint
+
+
+def test_plain_text_beside_bytes_that_are_not_utf8_has_its_difference_shown() -> None:
+    with pytest.raises(NotFound) as caught:
+        replaced(b"# T\ncaf\xe9 early summer\n", "early sumer", "x")
+
+    assert "'summer'" in caught.value.hint
+
+
+def test_a_single_place_is_named_as_one_line() -> None:
+    with pytest.raises(Ambiguous, match="occurs once, in line 1, and not 3 times"):
+        replaced(b"a\n", "a", "b", count=3)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.disk import apply
+from knapper.changes.disk.files import Files
 from knapper.changes.disk.plan import Write
 from knapper.changes.drafts import AddText, Create, EditText, Move, Request, Rewrite, Trash
 from knapper.errors import KnapError, RefusedError, StorageError
@@ -92,3 +93,16 @@ def test_a_failed_batch_of_edits_of_one_note_leaves_it_whole(tmp_path: Path) -> 
             world.submit(EditText(path="B.md", old="text ^id", new="x"), EditText(path="B.md", old="text", new="y"))
 
         assert world.tree() == before
+
+
+def test_a_name_that_the_trash_finds_too_long_has_a_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+    with desks.world(tmp_path, NOTES) as world:
+        monkeypatch.setattr(Files, "trash", refuse)
+        with pytest.raises(StorageError) as caught:
+            world.submit(Trash(path="B.md"))
+
+        assert "shorter name" in caught.value.hint
+        assert (world.root / "B.md").exists()

@@ -352,6 +352,13 @@ def test_a_property_that_is_missing_is_answered_with_the_nearest() -> None:
     assert caught.value.hint.startswith("it has title")
 
 
+def test_the_nearest_properties_do_not_pass_for_all_of_them() -> None:
+    with pytest.raises(NotFound) as caught:
+        removed(block("one: 1", "two: 2", "three: 3", "four: 4", "five: 5"), "tow")
+
+    assert caught.value.hint.endswith(" and 2 more")
+
+
 def test_keys_that_differ_in_case_only_have_to_be_written_exactly() -> None:
     raw = block("Key: 1", "KEY: 2")
 

@@ -380,3 +380,31 @@ def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Pa
             keeper.note_blocks.draw(made.proposal_id)
 
         assert world.text("B.md") == NOTES["B.md"]
+
+
+def test_an_interrupt_after_the_write_names_the_change(tmp_path: Path) -> None:
+    """Whoever isn't told so makes the change again: text is added twice."""
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with desks.world(tmp_path, NOTES) as world:
+        writer = replace(world.writer, on_touched=interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            writer.submit([AddText(path="B.md", content="more", where="end")])
+        change = undo.select_changes(writer.state.journal, undo.Last())[0].id
+
+        assert world.text("B.md").endswith("more\n")
+        assert caught.value.__notes__ == [f"change {change} was made: `knap undo {change}` takes it back"]
+
+
+def test_an_undo_offers_a_part_only_where_another_file_is_left(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        world.submit(AddText(path="B.md", content="more", where="end"))
+        (world.root / "B.md").write_text("by an editor\n", encoding="utf-8")
+        with pytest.raises(ConflictError) as whole:
+            world.writer.undo(undo.Last())
+        with pytest.raises(ConflictError) as part:
+            world.writer.undo(undo.Last(), partial=True)
+
+        assert "--partial" not in whole.value.hint + part.value.hint

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from knapper.cli import interrupts, main
@@ -76,3 +77,19 @@ def test_any_other_error_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(RuntimeError, match="else"):
         main.run(["status"])
+
+
+def test_an_interrupt_after_a_change_says_that_it_was_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def changing(*_: object) -> int:
+        interrupt = KeyboardInterrupt()
+        interrupt.add_note("change 1m8 was made: `knap undo 1m8` takes it back")
+        raise click.Abort from interrupt
+
+    monkeypatch.setattr(main, "_invoke", changing)
+    code = main.run(["edit"])
+
+    assert code == ExitCode.INTERRUPTED
+    complaint = capsys.readouterr().err.strip()
+    assert complaint == "interrupted; nothing is damaged, and change 1m8 was made: `knap undo 1m8` takes it back"

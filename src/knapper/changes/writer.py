@@ -184,14 +184,16 @@ class Writer:
         if self.state.is_locked:
             return work(self)
         touched: list[Path] = []
+        change_id = ""
         try:
             with apply.hold_lock(self.state) as held_state:
                 submission = work(replace(self, state=held_state, on_touched=touched.extend, on_applied=_no_notices))
+                change_id = submission.change_id
         finally:
             # Also after an error: a part of the work may have been written before it.
             if touched:
-                self.on_touched(touched)
-        more = self.on_applied(submission.change_id) if submission.change_id else ()
+                self._report_touched(touched, change_id)
+        more = self.on_applied(change_id) if change_id else ()
         return replace(submission, notices=(*submission.notices, *more))
 
     def attempt(self, requests: Sequence[Request], options: SubmitOptions) -> Submission:
@@ -229,10 +231,13 @@ class Writer:
             undone = undo.undo(self.state, selector, meta, partial=partial, checked=changes)
         except ConflictError as error:
             if "conflicts" in error.details:
-                error.hint = "undo what came later first, or take back the other files only (--partial)"
+                rest_fits = not partial and undo.fits_in_part(self.state, changes)
+                way = "or take back the other files only (--partial)" if rest_fits else "in the program that made it"
+                error.hint = f"undo what came later first, {way}"
             raise
         self._notify_touched(
-            path for file in undone.applied.files for path in (file.before_path, file.after_path) if path
+            (path for file in undone.applied.files for path in (file.before_path, file.after_path) if path),
+            undone.applied.change_id,
         )
         _ = self.on_applied(undone.applied.change_id)
         return undone
@@ -329,7 +334,7 @@ class Writer:
         unseen = store.hidden_paths(draft.files, self.context.view.visible)
         with store.hiding_errors(unseen):
             applied = apply.apply_effects(self.state, list(draft.effects()), meta)
-        self._notify_touched(path for file in draft.files for path in (file.path, file.place))
+        self._notify_touched((path for file in draft.files for path in (file.path, file.place)), applied.change_id)
         files, hidden = report_files(draft)
         notices = (*self.recovered, *applied.notices)
         if self.context.view.policy.sees_all:
@@ -347,8 +352,17 @@ class Writer:
             rewritten=draft.rewritten,
         )
 
-    def _notify_touched(self, paths: Iterable[NotePath | str]) -> None:
-        self.on_touched([self.context.view.root / path for path in dict.fromkeys(paths)])
+    def _notify_touched(self, paths: Iterable[NotePath | str], change_id: str) -> None:
+        self._report_touched([self.context.view.root / path for path in dict.fromkeys(paths)], change_id)
+
+    def _report_touched(self, paths: Sequence[Path], change_id: str) -> None:
+        try:
+            self.on_touched(paths)
+        except KeyboardInterrupt as interrupt:
+            # The files are written: who isn't told so repeats the command, and adds the same text twice.
+            if change_id:
+                interrupt.add_note(f"change {change_id} was made: `knap undo {change_id}` takes it back")
+            raise
 
 
 def _names_any(notice: str, paths: Iterable[str]) -> bool:

@@ -31,14 +31,24 @@ def exiting_at_once() -> Generator[None]:
 
 def is_interrupt(error: BaseException) -> bool:
     """Return whether an error came of an interrupt, such as one within the creation of a class."""
+    return _find_interrupt(error) is not None
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return what is to be said of the interrupt that an error came of, such as a change that was made before it."""
+    interrupt = _find_interrupt(error)
+    return [*interrupt.__notes__] if interrupt is not None and hasattr(interrupt, "__notes__") else []
+
+
+def _find_interrupt(error: BaseException) -> KeyboardInterrupt | None:
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
         if isinstance(cause, KeyboardInterrupt):
-            return True
+            return cause
         seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
-    return False
+    return None
 
 
 def _exit_now(number: int, frame: FrameType | None) -> None:

@@ -102,9 +102,10 @@ def from_database_error(error: Exception) -> KnapError:
     return translated
 
 
-def report_interrupt(*, as_json: bool) -> ExitCode:
-    """Print in one line that the command was interrupted."""
-    text = "interrupted; nothing is damaged, and running the same command again continues the work"
+def report_interrupt(error: BaseException, *, as_json: bool) -> ExitCode:
+    """Print in one line that the command was interrupted, and what it had done already."""
+    rest = "; ".join(interrupts.notes_of(error)) or "running the same command again continues the work"
+    text = f"interrupted; nothing is damaged, and {rest}"
     try:
         if as_json:
             click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
@@ -317,8 +318,8 @@ def run(args: Sequence[str]) -> int:
     global_options = GlobalOptions()
     try:
         return _invoke(args, global_options)
-    except (KeyboardInterrupt, click.Abort):
-        return report_interrupt(as_json=_wants_json(global_options, args))
+    except (KeyboardInterrupt, click.Abort) as error:
+        return report_interrupt(error, as_json=_wants_json(global_options, args))
     except BrokenPipeError:  # who read the output has enough
         discard_output()
         return ExitCode.OK
@@ -329,7 +330,7 @@ def run(args: Sequence[str]) -> int:
     except Exception as error:
         if not interrupts.is_interrupt(error):
             raise
-        return report_interrupt(as_json=_wants_json(global_options, args))
+        return report_interrupt(error, as_json=_wants_json(global_options, args))
 
 
 def main() -> NoReturn:

@@ -514,7 +514,7 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
     empty_folder = _find_empty_folder(context, path)
     if empty_folder is None:
         nearest = files.nearest_paths(path, _candidate_folders(context, path))
-        hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore_vault lists the folders"
+        hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "the tool explore_vault lists the folders"
         message = f"no folder {paths.quote_path(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": nearest})
     return empty_folder

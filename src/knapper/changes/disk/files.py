@@ -469,6 +469,7 @@ def storage_error(error: OSError, path: str) -> StorageError:
         errno.EACCES: "check the permissions of the file and of its folder",
         errno.EPERM: "check the permissions of the file and of its folder",
         errno.EROFS: "the file system is mounted read-only",
+        errno.ENAMETOOLONG: "give it a shorter name first; the trash adds some letters to it",
         errno.EXDEV: "the folders lie on different file systems; copy the file there by hand",
     }
     return StorageError(

@@ -381,6 +381,15 @@ def _inverse_effect(journal: Journal, step: Step) -> Effect:
             return plan.MakeFolder(path=source, mode=step.mode)
 
 
+def fits_in_part(state: State, changes: Sequence[Change]) -> bool:
+    """Return whether a partial undo of changes would take something back."""
+    try:
+        _ = _leave_out_conflicts(state, list(inverse_effects(state.journal, changes)))
+    except ConflictError:
+        return False
+    return True
+
+
 def _leave_out_conflicts(state: State, requested: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
     """Leave out effects that don't fit the files, then those that depend on them, until the rest fits."""
     remaining, conflicts = list(requested), list[Conflict]()

@@ -437,7 +437,8 @@ def _get_property(entries: Sequence[PropertyEntry], key: str) -> PropertyEntry:
     from rapidfuzz import fuzz, process  # noqa: PLC0415 - 30 ms that only a mistyped property should cost
 
     near = [name for name, _, _ in process.extract(key, names, scorer=fuzz.ratio, processor=str.casefold, limit=3)]
-    hint = f"it has {', '.join(near)}" if near else "it has no properties"
+    rest = len(names) - len(near)
+    hint = f"it has {', '.join(near)}{f' and {rest} more' if rest else ''}" if near else "it has no properties"
     raise NotFound(f"the note has no property {key!r}", hint=hint, code="property_not_found", details={"nearest": near})
 
 

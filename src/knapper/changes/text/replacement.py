@@ -290,8 +290,12 @@ def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
     if passage is None:
         return NotFound(message, hint="read the note, and copy the text from there", code="text_not_found")
     where = f"line {passage.first}" if passage.first == passage.last else f"lines {passage.first}-{passage.last}"
-    difference = f", which has {passage.note_part!r} where you gave {passage.asked_part!r}"
-    hint = f"most like it is {where}{difference if passage.note_part and passage.asked_part else ''}"
+    difference = ""
+    if snapshot.outline.encoding == "unknown" and "\ufffd" in passage.text and not old.isascii():
+        difference = ", which isn't UTF-8: give only plain letters of it, or convert the file to UTF-8 first"
+    elif passage.note_part and passage.asked_part:
+        difference = f", which has {passage.note_part!r} where you gave {passage.asked_part!r}"
+    hint = f"most like it is {where}{difference}"
     nearest = {"start_line": passage.first, "end_line": passage.last, "text": passage.text}
     return NotFound(message, hint=hint, code="text_not_found", details={"nearest": nearest})
 
@@ -300,9 +304,9 @@ def _text_ambiguous(snapshot: Snapshot, places: list[tuple[int, int]], count: in
     rows = [snapshot.lines.line_number(start) for start, _ in places]
     listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
     times = "once" if len(rows) == 1 else f"{len(rows)} times"
-    message = f"the old text occurs {times}, in lines {listed}, and not {count} times"
-    if count == 1:
-        message = f"the old text occurs {times}, in lines {listed}"
+    message = f"the old text occurs {times}, in {'line' if len(rows) == 1 else 'lines'} {listed}"
+    if count != 1:
+        message += f", and not {count} times"
     all_of_it = f"give the number of matches expected, {len(rows)}, to change all"
     hint = f"add text around it until it occurs once, or {all_of_it}"
     return Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})

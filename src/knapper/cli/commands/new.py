@@ -52,5 +52,8 @@ def _parse_properties(assignments: tuple[str, ...]) -> dict[str, JSONValue]:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
             raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")
+        if name.strip() in values:
+            hint = f'give it once; a list is written like {name.strip()}=\'["a", "b"]\''
+            raise BadInput(f"the property '{name.strip()}' is given twice", hint=hint, code="usage")
         values[name.strip()] = files.parse_value(name.strip(), value)
     return values
