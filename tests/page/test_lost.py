@@ -94,6 +94,18 @@ def test_a_server_that_is_gone_is_said_to_be_gone_and_greeted_again(tmp_path: Pa
         expect(problem).to_have_count(0)
 
 
+def test_a_view_that_is_first_opened_without_the_server_comes_when_that_is_back(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([["Hello."]]).open) as site:
+        site.enter(tab)
+        site.wire.cut()
+        tab.get_by_role("link", name="Settings").click()
+        expect(tab.get_by_text("It opens as soon as the server can be reached.")).to_be_visible()
+        expect(tab.get_by_role("button", name="Reload the page")).to_have_count(0)
+        site.wire.mend()
+
+        expect(tab.get_by_role("heading", name="Models")).to_be_visible()
+
+
 def test_a_second_window_sees_what_is_answered_in_the_first(tmp_path: Path, tab: Page) -> None:
     gate = Gate(words=("One. ", "Two."))
     with sites.serving(tmp_path, gate.open) as site:
