@@ -218,7 +218,7 @@ function Warnings({ options }: { options: RunOptions }): JSX.Element {
     <>
       {!options.model && (
         <Notice tone="warning">
-          <p>{sentence(options.model_hint) || "No model is set up."}</p>
+          <p class="k-run-warning">{sentence(options.model_hint) || "No model is set up."}</p>
           {host.openSettings && (
             <Button size="small" icon="key-round" onClick={() => host.openSettings?.("models")}>
               Set up a model
