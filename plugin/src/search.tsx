@@ -1,6 +1,7 @@
 /** Search while one types, what is related to the open note and why, and links and notes that lead nowhere. */
 
 import { type Signal, signal, untracked } from "@preact/signals";
+import { Platform } from "obsidian";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Reply } from "../../ui/client/client";
@@ -22,7 +23,7 @@ const TABS: readonly { id: Tab; title: string }[] = [
   { id: "related", title: "Related" },
   { id: "links", title: "Loose ends" },
 ];
-const REASONS: Readonly<Record<string, string>> = { task: "like its title", current_note: "says something similar", linked: "linked" };
+const REASONS: Readonly<Record<string, string>> = { task: "similar title", current_note: "similar content", linked: "linked" };
 const MAX_ROWS = 200;
 const MAX_RELATED = 20;
 
@@ -212,7 +213,7 @@ function Results({ state }: { state: State }): JSX.Element {
   if (!query.text.trim() && !hasFilters(query)) {
     return (
       <Empty icon="search" title="Search by words and meaning">
-        Results come while you type. Enter opens one, with Ctrl in a new tab; with Alt it puts a link into the open note.
+        Results appear as you type.{Platform.isMobile ? "" : ` Enter opens a note, ${Platform.isMacOS ? "⌘" : "Ctrl"}-Enter in a new tab. Alt-Enter inserts a link into the open note.`}
       </Empty>
     );
   }
@@ -224,6 +225,11 @@ function Results({ state }: { state: State }): JSX.Element {
       <FoundLine found={found} isBusy={state.session.isBusy.value} />
       {isNear && hits.length > 0 && <GroupTitle>Closest in meaning</GroupTitle>}
       <HitList hits={hits} text={isNear ? "" : found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
+      {!hits.length && (
+        <Empty icon="search" title="Nothing found">
+          {hasFilters(query) ? "Try fewer or other words, or remove a filter." : "Try fewer or other words."}
+        </Empty>
+      )}
       {found.answer.results.length < (found.total ?? 0) && <MoreRows key={found.answer.results.length} title="Show more notes" onMore={() => state.session.more()} />}
     </>
   );

@@ -103,7 +103,15 @@ def test_a_change_of_the_span_or_beside_it_is_a_conflict_with_the_current_text(c
         splices.rebase(splice, OLD, new)
 
     assert caught.value.details["line"] == 11
+    assert str(caught.value).endswith("at or next to line 10, which is now about line 11")
     assert "other" in str(caught.value.details["current_text"])
+
+
+def test_a_conflict_in_a_place_that_did_not_move_names_its_line_once() -> None:
+    with pytest.raises(ConflictError) as caught:
+        splices.rebase(replacing(*line(10), b"TEN\n"), OLD, OLD.replace(b"line 9\n", b"other\n"))
+
+    assert str(caught.value).endswith("at or next to line 10")
 
 
 def test_a_change_three_lines_away_is_no_conflict() -> None:

@@ -50,6 +50,30 @@ def test_an_answer_goes_on_after_a_reload(tmp_path: Path, tab: Page) -> None:
         expect(tab.locator(".k-exchange")).to_have_count(1)
 
 
+def test_what_is_being_written_outlasts_a_reload_until_it_is_sent_or_the_person_signs_out(
+    tmp_path: Path, tab: Page
+) -> None:
+    with sites.serving(tmp_path, Model([["Hello."]]).open) as site:
+        site.enter(tab, CHAT)
+        box = tab.get_by_label("Message", exact=True)
+        box.press_sequentially("When do I")
+        tab.reload()
+        expect(box).to_have_value("When do I")
+        box.press("End")
+        box.press_sequentially(" water?")
+        box.press("Enter")
+        answered(tab)
+        tab.reload()
+        expect(tab.locator(".k-question")).to_contain_text("When do I water?")
+        expect(box).to_have_value("")
+        box.fill("Mine alone")
+        tab.get_by_role("button", name="Appearance and account").click()
+        tab.get_by_role("menuitem", name="Sign out").click()
+        expect(tab.get_by_label("Sign-in link or code")).to_be_visible()
+
+        assert tab.evaluate("sessionStorage.length") == 0
+
+
 def test_a_server_that_is_gone_is_said_to_be_gone_and_greeted_again(tmp_path: Path, tab: Page) -> None:
     with sites.serving(tmp_path, Model([["Hello."]]).open) as site:
         site.enter(tab, CHAT)
@@ -68,6 +92,18 @@ def test_a_server_that_is_gone_is_said_to_be_gone_and_greeted_again(tmp_path: Pa
         expect(tab.locator(".k-answer")).to_have_text(["Hello.", "Hello."])
         expect(tab.locator(".k-question").last).to_contain_text("Are you there?")
         expect(problem).to_have_count(0)
+
+
+def test_a_view_that_is_first_opened_without_the_server_comes_when_that_is_back(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([["Hello."]]).open) as site:
+        site.enter(tab)
+        site.wire.cut()
+        tab.get_by_role("link", name="Settings").click()
+        expect(tab.get_by_text("It opens as soon as the server can be reached.")).to_be_visible()
+        expect(tab.get_by_role("button", name="Reload the page")).to_have_count(0)
+        site.wire.mend()
+
+        expect(tab.get_by_role("heading", name="Models")).to_be_visible()
 
 
 def test_a_second_window_sees_what_is_answered_in_the_first(tmp_path: Path, tab: Page) -> None:

@@ -41,6 +41,8 @@ def test_hits_come_while_one_types_and_are_opened_and_linked_by_keys(
         box.fill("bold")
         expect(hits.first).to_contain_text("<b onclick")
         assert tab.locator("#side b").count() == 0
+        box.fill("xyzzyqwv")
+        expect(tab.locator("#side")).to_contain_text("Try fewer or other words")
         box.fill("tomatoes ra")
         expect(hits.first).to_contain_text("Rain")
         hits.first.hover()

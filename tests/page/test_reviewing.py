@@ -27,6 +27,7 @@ def test_one_place_is_accepted_and_another_rejected(tmp_path: Path, tab: Page) -
         tab.get_by_role("button", name="Reject Change 1.2").click()
         expect(hunk(tab, 1)).to_contain_text("Rejected")
         expect(tab.get_by_text("Everything here has been decided.")).to_be_visible()
+        expect(tab.locator(".k-review-file-head")).to_contain_text("Partly accepted")
         waits(tab, 0)
 
         assert site.read("Garden.md") == sites.NOTES["Garden.md"].replace(BARREL, OLD_BARREL)

@@ -173,7 +173,10 @@ def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, ta
 
     with run_sites.serving(tmp_path, Brain(), work=missing) as site:
         site.enter(tab, "/app/runs?new=1")
-        expect(tab.locator(".k-run-begin")).to_contain_text("No model is set up. no model is named: set model.name")
+        expect(tab.locator(".k-run-begin")).to_contain_text("No model is named: set model.name")
+        tab.get_by_role("button", name="Set up a model").click()
+        expect(tab).to_have_url(f"{site.address}/app/settings/models")
+        tab.go_back()
         tab.get_by_label("Task", exact=True).fill("Alpha")
         tab.get_by_role("button", name="Start").click()
 

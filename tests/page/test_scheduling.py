@@ -205,7 +205,7 @@ def test_what_happens_elsewhere_is_seen_at_once(tmp_path: Path, tab: Page) -> No
         expect(fact(tab, "When")).to_have_text("Every day at 18:00")
         store_of(site).remove("nightly")
 
-        expect(main(tab)).to_contain_text("There is no schedule nightly")
+        expect(main(tab)).to_contain_text("There is no schedule “nightly”")
 
 
 def test_schedules_are_found_by_keys_and_by_the_palette(tmp_path: Path, tab: Page) -> None:
@@ -271,7 +271,7 @@ def test_nothing_of_it_overflows_or_has_a_serious_finding(
             expect(tab.get_by_text("Complete, 1 proposal").first).to_be_visible()
             look("held", "/app/schedules/weekly-review", "On hold")
             look("list", "/app/schedules", "weekly-review")
-            look("gone", "/app/schedules/nothing", "There is no schedule nothing")
+            look("gone", "/app/schedules/nothing", "There is no schedule “nothing”")
             look("runs", "/app/runs", "No runs yet")
 
     assert found == [], "\n".join(found)

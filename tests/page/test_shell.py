@@ -28,7 +28,8 @@ def listening(tab: Page) -> Generator[list[str]]:
     told: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"} and "/events" not in message.location.get("url", ""):
+        is_driver = "GL Driver Message (OpenGL, Performance" in message.text  # the first picture that a browser draws
+        if message.type in {"error", "warning"} and "/events" not in message.location.get("url", "") and not is_driver:
             told.append(message.text)
 
     tab.on("console", hear)

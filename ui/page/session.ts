@@ -76,6 +76,7 @@ export class Session {
 
   async signOut(): Promise<void> {
     await this.client.raw("DELETE", SESSION_PATH);
+    keep.dropDrafts();
     this.forget();
   }
 

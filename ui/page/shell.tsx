@@ -35,7 +35,11 @@ export function Shell({ app }: { app: App }): JSX.Element {
         {!app.session.isReached.value && <Offline app={app} />}
         {open && hasList && <ListColumn app={app} open={open} />}
         <main id="main" class="k-main" tabIndex={-1} aria-label={entry?.title}>
-          {problem.value ? (
+          {problem.value && !app.session.isReached.value ? (
+            <Empty icon="wifi-off" title="This view isn't loaded yet">
+              It opens as soon as the server can be reached.
+            </Empty>
+          ) : problem.value ? (
             <Empty icon="circle-alert" title="This view couldn't be loaded" acts={<Button onClick={() => location.reload()}>Reload the page</Button>}>
               Knapper may have been updated while the page was open.
             </Empty>

@@ -1,7 +1,7 @@
 /** Where a message is written: the box, what goes with it, who answers it, and what that costs. */
 
 import { useSignal } from "@preact/signals";
-import type { JSX } from "preact";
+import type { JSX, TargetedFocusEvent } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton } from "../basic";
 import { FormDialog } from "../floating";
@@ -404,7 +404,7 @@ function useSuggestions(chat: Chat, box: { current: HTMLTextAreaElement | null }
       "aria-autocomplete": "list" as const,
       "aria-controls": isOpen ? id : undefined,
       "aria-activedescendant": isOpen ? `${id}-${active.value}` : undefined,
-      onBlur: (event: JSX.TargetedFocusEvent<HTMLTextAreaElement>) => afterBlur(event.currentTarget, close),
+      onBlur: (event: TargetedFocusEvent<HTMLTextAreaElement>) => afterBlur(event.currentTarget, close),
     },
     list: isOpen ? <SuggestList id={id} rows={found.value} active={active.value} onPick={pick} onActive={(index) => (active.value = index)} /> : null,
   };

@@ -158,7 +158,7 @@ describe("cost", () => {
     const parts = usageParts({ success: true, today: spent(1_200, null), session: spent(1_200, null), limits, left: { tokens: 5_000, usd: 1.5 } } as never);
 
     expect(parts.map((part) => part.value)).toEqual(["1.2k tokens", "1.2k tokens", "5k tokens · $1.50"]);
-    expect(usageParts({ success: true, today: spent(0, null), session: null, limits, left: { tokens: null, usd: null } } as never).map((part) => part.value)).toEqual(["0 tokens · $0", "no limit"]);
+    expect(usageParts({ success: true, today: spent(0, null), session: null, limits, left: { tokens: null, usd: null } } as never).map((part) => part.value)).toEqual(["0 tokens · $0", "none"]);
     expect(price(undefined)).toBe("price –");
     expect(spentText(spent(1_200, null) as never)).toBe("1.2k tokens · –");
     expect(spentText(spent(1_200, 0.12) as never)).toBe("1.2k tokens · $0.12");

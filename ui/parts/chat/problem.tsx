@@ -22,7 +22,7 @@ interface ProblemProps {
 
 export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.Element {
   const host = useHost();
-  const { kind, title, ways } = explain(problem);
+  const { kind, title, ways, section } = explain(problem);
   const { said, quoted } = ownWords(problem.message);
   const isTold = title.toLowerCase().startsWith(said.toLowerCase());
   const acts: Readonly<Record<WayOut, JSX.Element | null>> = {
@@ -37,7 +37,7 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
       </Button>
     ) : null,
     settings: host.openSettings ? (
-      <Button key="settings" size="small" icon="settings" onClick={() => host.openSettings?.(kind === "refused" ? "clients" : "models")}>
+      <Button key="settings" size="small" icon="settings" onClick={() => host.openSettings?.(section)}>
         Open the settings
       </Button>
     ) : null,

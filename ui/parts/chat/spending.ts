@@ -77,6 +77,7 @@ export function usageParts(usage: Usage | undefined): { label: string; value: st
   }
   rows.push({ label: "Today", value: amount(today.total_tokens ?? 0, today.total_tokens ? today.cost_usd : 0), tip: "Tokens and known cost of all models in this vault today" });
   const rest = [left.tokens === null ? "" : `${tokens(left.tokens)} tokens`, left.usd === null ? "" : cost(left.usd)].filter(Boolean);
-  rows.push({ label: "Left", value: rest.join(" · ") || "no limit", tip: rest.length ? "What remains of today's limits" : "No daily limit; you can set one in the settings" });
+  if (rest.length) rows.push({ label: "Left", value: rest.join(" · "), tip: "What remains of today's limits" });
+  else rows.push({ label: "Daily limit", value: "none", tip: "You can set one in the settings" });
   return rows;
 }

@@ -36,7 +36,7 @@ export function Steps({ steps, isOver, isLive = false, onDetails }: StepsProps):
     <details class="k-steps" open={isLive && !isOver} onToggle={load}>
       <summary class="k-fold">
         <Icon name="chevron-right" />
-        <span class="k-cut">{isLive && steps.some((step) => step.kind === "round") ? `${isOver ? "Exploration actions" : "Exploring vault"}: ` : ""}{stepsTitle(steps, isOver)}</span>
+        <span class="k-cut">{isLive && steps.some((step) => step.kind === "round") ? `${isOver ? "Exploration actions" : "Exploring vault"} · ` : ""}{stepsTitle(steps, isOver)}</span>
       </summary>
       <ol class="k-steps-list">
         {steps.map((step, index) => (

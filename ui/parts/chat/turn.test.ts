@@ -113,6 +113,15 @@ describe("what went wrong", () => {
     expect(explain({ code: "no_model", message: "", hint: "" }).ways[0]).toBe("settings");
   });
 
+  it("has the title and the settings of its code where its kind would mislead", () => {
+    const told = (code: string) => explain({ code, message: "", hint: "" });
+    expect(told("web_off")).toMatchObject({ title: "Web access is off", ways: ["settings"], section: "web" });
+    expect(told("budget_spent").section).toBe("limits");
+    expect(told("busy")).toMatchObject({ title: "The server is busy", ways: ["again"] });
+    expect(told("session_changed").title).toBe("This conversation was continued elsewhere");
+    expect(told("no_model").section).toBe("models");
+  });
+
   it("divides our words from those of the model's server", () => {
     expect(ownWords('m: its server answered with status 400; it says: "too "long"; sorry"')).toEqual({ said: "m: its server answered with status 400", quoted: 'too "long"; sorry' });
     expect(ownWords("plain")).toEqual({ said: "plain", quoted: "" });

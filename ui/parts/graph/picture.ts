@@ -56,6 +56,7 @@ export class Picture {
       defaultEdgeColor: colors.edge,
       zIndex: true,
       allowInvalidContainer: true,
+      defaultDrawNodeLabel: (context, place, settings) => drawLabel(context, place, settings.labelSize, settings.labelFont, colors),
       defaultDrawNodeHover: (context, place, settings) => drawHover(context, place, settings.labelSize, settings.labelFont, colors),
       nodeReducer: (id, shown) => (this.isDimmed(id, ties) ? { ...shown, color: colors.faint, label: null, zIndex: 0 } : { ...shown, zIndex: 1, ...(this.hovered && id !== this.hovered ? { forceLabel: ties.size < 400 } : {}) }),
       edgeReducer: (edge, shown) => (this.hovered && !this.graph.hasExtremity(edge, this.hovered) ? { ...shown, hidden: true } : shown),
@@ -126,6 +127,20 @@ interface Drawn {
   color: string;
 }
 
+function drawLabel(context: CanvasRenderingContext2D, place: Drawn, size: number, font: string, colors: PictureColors): void {
+  if (!place.label) return;
+  context.font = `normal ${size}px ${font}`;
+  context.fillStyle = colors.ink;
+  context.fillText(place.label, leftOf(context, place, context.measureText(place.label).width, 3), place.y + size / 3);
+}
+
+/** Where a node's label begins: to its right, or to its left where the picture's right edge would cut it. */
+function leftOf(context: CanvasRenderingContext2D, place: Drawn, width: number, gap: number): number {
+  const edge = context.canvas.width / devicePixelRatio;
+  const [right, left] = [place.x + place.size + gap, place.x - place.size - gap - width];
+  return right + width > edge && place.x < edge && left > 0 ? left : right;
+}
+
 function drawHover(context: CanvasRenderingContext2D, place: Drawn, size: number, font: string, colors: PictureColors): void {
   context.beginPath();
   context.arc(place.x, place.y, place.size + 3, 0, 2 * Math.PI);
@@ -138,7 +153,7 @@ function drawHover(context: CanvasRenderingContext2D, place: Drawn, size: number
   if (!place.label) return;
   context.font = `500 ${size}px ${font}`;
   const width = context.measureText(place.label).width;
-  const [left, top] = [place.x + place.size + 4, place.y - size / 2 - 4];
+  const [left, top] = [leftOf(context, place, width + 12, 4), place.y - size / 2 - 4];
   context.fillStyle = colors.back;
   context.beginPath();
   context.roundRect(left, top, width + 12, size + 8, 6);

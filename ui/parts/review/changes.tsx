@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton, Keys } from "../basic";
 import { count, noteName } from "../format";
 import { Difference } from "./difference";
-import { groupOf, KIND_NAMES, newLines, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
+import { groupOf, KIND_NAMES, newLines, stateOfFile, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
 import { StateMark } from "./state";
 
 /** What is decided: a whole proposal, files of it, or hunks of it. */
@@ -173,7 +173,7 @@ function FileChange({ proposal, file, card }: { proposal: Proposal; file: Propos
           {file.target && ` → ${noteName(file.target)}`}
         </h3>
         {file.kind !== "edit" && <Chip>{KIND_NAMES[file.kind] ?? file.kind}</Chip>}
-        {file.state !== "open" && <StateMark state={file.state} />}
+        {file.state !== "open" && <StateMark state={stateOfFile(file)} />}
         {href && <IconButton icon="pencil" size="small" label={`Edit the changes to ${noteName(file.path)} in Review`} href={href} />}
         {canDecide && (
           <>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byOrigin, changeTitle, diffLines, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, sideBySide, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
+import { byOrigin, changeTitle, diffLines, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, sideBySide, stateOfFile, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
 
 const hunk = (id: string, state = "open", more: object = {}) => ({ id, state, line: 3, old: "a\n", new: "b\n", words: [["removed", "a"], ["added", "b"], ["same", "\n"]], ...more });
 const file = (number: number, more: object = {}) => ({ number, group: number, path: `${number}.md`, kind: "edit", state: "open", follows: false, hunks: [hunk(`${number}.1`), hunk(`${number}.2`)], diff: "", ...more });
@@ -12,6 +12,12 @@ describe("what can be decided", () => {
     const found = unitsOf(proposal(file(1), file(2, { kind: "create", hunks: [hunk("2.1")] }), file(3, { group: 4 }), file(4)));
 
     expect(found.map((unit) => unit.id)).toEqual(["1.1", "1.2", "file-2", "file-3", "file-4"]);
+  });
+
+  it("says of a file with an accepted and a rejected place that it is partly accepted", () => {
+    const stateOf = (...states: string[]) => stateOfFile({ state: "accepted", hunks: states.map((state) => hunk("1.1", state)) } as never);
+
+    expect([stateOf("accepted", "rejected"), stateOf("accepted", "accepted")]).toEqual(["partly_accepted", "accepted"]);
   });
 
   it("goes on with the next open one, and from the last to the first", () => {

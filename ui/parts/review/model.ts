@@ -71,6 +71,11 @@ export const STATE_NAMES: Readonly<Record<string, string>> = {
   superseded: "Superseded",
 };
 
+/** What became of a file: its server state says nothing of places that were rejected beside accepted ones. */
+export function stateOfFile(file: Pick<ProposedFile, "state" | "hunks">): string {
+  return file.state === "accepted" && file.hunks.some((hunk) => hunk.state === "rejected") ? "partly_accepted" : file.state;
+}
+
 export const KIND_NAMES: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
 
 /** What a proposal is about, in a few words: a note's name, and how many more. */

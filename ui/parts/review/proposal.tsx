@@ -9,7 +9,7 @@ import type { Shortcut } from "../keys";
 import { Empty, Notice, SkeletonText } from "../rows";
 import { askReason } from "./asking";
 import { Difference, type Way } from "./difference";
-import { groupOf, hasParts, isFileOpen, KIND_NAMES, newLines, restrictionOf, STATE_NAMES, type Proposal, type ProposedFile, type ProposedHunk, type Restriction, type Unit } from "./model";
+import { groupOf, hasParts, isFileOpen, KIND_NAMES, newLines, restrictionOf, STATE_NAMES, stateOfFile, type Proposal, type ProposedFile, type ProposedHunk, type Restriction, type Unit } from "./model";
 import type { ProposalReview } from "./review";
 import { StateMark, stateTone } from "./state";
 
@@ -165,7 +165,7 @@ function FileSection({ review, shown, file }: { review: ProposalReview; shown: P
           {file.target && <span class="k-quiet"> → {file.target}</span>}
         </h2>
         {isApart && file.hunks.length > 1 && canDecide && <span class="k-quiet k-small">{open} open</span>}
-        {!canDecide && <StateMark state={file.state} />}
+        {!canDecide && <StateMark state={stateOfFile(file)} />}
         {canDecide && shown.files.length > 1 && (
           <span class="k-review-acts">
             <Button size="small" icon="check" label={`Accept ${file.path}`} title="Accept this file (f)" onClick={() => void review.accept(parts, lastUnit(review, file))}>

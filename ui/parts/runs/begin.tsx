@@ -6,6 +6,7 @@ import { useEffect, useId, useRef } from "preact/hooks";
 import { failureOf, textOf, type Failure } from "../../client";
 import { Button, Field } from "../basic";
 import { sentence } from "../format";
+import { useHost } from "../host";
 import { FailureNotice, Notice, SkeletonText } from "../rows";
 import { changedLimits, type RunOptions } from "./model";
 import type { RunList } from "./runs";
@@ -206,6 +207,7 @@ function strategiesOf({ strategies }: RunOptions): RunOptions["strategies"] {
 }
 
 function Warnings({ options }: { options: RunOptions }): JSX.Element {
+  const host = useHost();
   const scripts =
     options.sandbox_ready === false
       ? "Scripts need a one-time setup, which takes a few seconds."
@@ -214,7 +216,16 @@ function Warnings({ options }: { options: RunOptions }): JSX.Element {
         : "";
   return (
     <>
-      {!options.model && <Notice tone="warning">No model is set up. {options.model_hint}</Notice>}
+      {!options.model && (
+        <Notice tone="warning">
+          <p class="k-run-warning">{sentence(options.model_hint) || "No model is set up."}</p>
+          {host.openSettings && (
+            <Button size="small" icon="key-round" onClick={() => host.openSettings?.("models")}>
+              Set up a model
+            </Button>
+          )}
+        </Notice>
+      )}
       {scripts && <Notice>{scripts}</Notice>}
     </>
   );

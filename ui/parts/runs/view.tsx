@@ -4,11 +4,11 @@ import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 import { failureOf } from "../../client";
-import { Button, Chip, Field, Icon, IconButton } from "../basic";
+import { Button, Chip, Field, Icon, IconButton, type IconName } from "../basic";
 import { DialogFrame, FormDialog } from "../floating";
 import { count, date, dateTime, duration, sentence } from "../format";
 import { useHost, type Host } from "../host";
-import { Empty, Notice, SkeletonText } from "../rows";
+import { Empty, isNarrow, Notice, SkeletonText } from "../rows";
 import { LimitFields } from "./begin";
 import { Answer } from "./answer";
 import { ALL_NOTES, changedLimits, fileName, isGoing, limitsText, minutesOf, runState, spentText, timelineOf, type Question, type Run } from "./model";
@@ -180,14 +180,14 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
   return (
     <>
       {graph && hasAnswers && (
-        <Button size="small" icon="waypoints" href={graph}>
+        <HeadButton icon="waypoints" href={graph}>
           Graph of its notes
-        </Button>
+        </HeadButton>
       )}
       {run.answer && (
-        <Button size="small" icon="file-plus" onClick={() => void write(host, watch, run)}>
+        <HeadButton icon="file-plus" onClick={() => void write(host, watch, run)}>
           Save as a note
-        </Button>
+        </HeadButton>
       )}
       {run.state !== "complete" && (
         <Button size="small" kind="primary" icon="play" onClick={() => void attempt(host, () => resume(host, watch, list, run))}>
@@ -209,6 +209,16 @@ export function RunActs({ watch, list, onCompare, onDeleted }: { watch: RunWatch
         }
       />
     </>
+  );
+}
+
+/** A button of a head; on a phone its icon alone, so that the title has room. */
+function HeadButton({ children, ...more }: { children: string; icon: IconName; href?: string; onClick?: () => void }): JSX.Element {
+  if (isNarrow()) return <IconButton size="small" label={children} {...more} />;
+  return (
+    <Button size="small" {...more}>
+      {children}
+    </Button>
   );
 }
 

@@ -75,10 +75,11 @@ function pageOf({ tags, properties, from, to, dates }: SearchQuery, { folder, hi
 
 function hitOf(row: Readonly<Record<string, unknown>>): Hit {
   const [path, preview] = [textOf(row["path"]), textOf(row["preview"])];
+  const text = preview.replace(/^#+ /, "");
   const name = `${noteName(path)} `; // the title stands above the text already
   return {
     source: path,
-    content: preview.startsWith(name) ? preview.slice(name.length) : preview,
+    content: text.startsWith(name) ? text.slice(name.length) : preview,
     modified: textOf(row["modified"]),
     heading: "top-level",
     start_line: 0,

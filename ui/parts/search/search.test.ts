@@ -160,7 +160,7 @@ it("offers what fits, best first", () => {
 });
 
 describe("filters without words", () => {
-  const notes = ["A/1.md", "B/2.md", "A/3.md", "A/4.md", "B/5.md"].map((path, at) => ({ path, modified: `2026-01-${30 - at}T10:00:00Z` }));
+  const notes = ["A/1.md", "B/2.md", "A/3.md", "A/4.md", "B/5.md"].map((path, at) => ({ path, modified: `2026-01-${30 - at}T10:00:00Z`, preview: `# ${at + 1} What lives below` }));
   const asked: unknown[] = [];
   const client = {
     post: async (_: string, { body }: { body: { folder: string; limit: number; offset: number } }) => {
@@ -180,6 +180,7 @@ describe("filters without words", () => {
     expect([first.total, second.total]).toEqual([5, 5]);
     expect(first.answer.results.map((hit) => hit.source)).toEqual(["A/1.md", "B/2.md", "A/3.md"]);
     expect(second.answer.results.map((hit) => hit.source)).toEqual(notes.map((note) => note.path));
+    expect(first.answer.results[0]?.content).toBe("What lives below"); // without the title that stands above it
   });
 
   it("are a session's answer, a page at a time", async () => {

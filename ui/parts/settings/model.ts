@@ -341,12 +341,12 @@ export interface ModelParts {
 }
 
 export const PROVIDERS: readonly { id: string; title: string; detail: string; example: string }[] = [
-  { id: "ollama", title: "Ollama", detail: "on this computer, without a key", example: "qwen3:8b" },
+  { id: "ollama", title: "Ollama", detail: "On this computer, without a key", example: "qwen3:8b" },
   { id: "openai", title: "OpenAI", detail: "", example: "gpt-5-mini" },
   { id: "anthropic", title: "Anthropic", detail: "", example: "claude-sonnet-4-5" },
   { id: "fireworks", title: "Fireworks", detail: "", example: "accounts/fireworks/models/deepseek-v3p1" },
   { id: "openrouter", title: "OpenRouter", detail: "", example: "google/gemini-2.5-flash" },
-  { id: "compatible", title: "Another server", detail: "anything with an OpenAI-compatible API, such as LM Studio or llama.cpp", example: "qwen3-8b" },
+  { id: "compatible", title: "Another server", detail: "Anything with an OpenAI-compatible API, such as LM Studio or llama.cpp", example: "qwen3-8b" },
 ];
 
 /** Take a model's name apart, as the server reads it: `openai:NAME`, `NAME@http://HOST/v1`. */

@@ -328,7 +328,8 @@ def _rebase_conflict(
     line = max(1, min(nearest_position(before, after, first), len(after) - 2))
     count = old.count(b"\n", splice.start, splice.stop) + 1
     current_lines = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
-    message = f"the note changed meanwhile at or next to {describe_place(old, splice)}, which is now about line {line}"
+    moved = "" if line == source.line_number_at(old, splice.start) else f", which is now about line {line}"
+    message = f"the note changed meanwhile at or next to {describe_place(old, splice)}{moved}"
     details: dict[str, object] = {
         "line": line,
         "current_text": b"".join(current_lines)[:_SHOWN].decode(errors="replace"),

@@ -1,12 +1,13 @@
 /** Chat: the list of conversations, and the one that is open with its box below. */
 
+import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Button, Icon, IconButton } from "../../../parts";
 import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
 import { FirstStepsCard } from "../../../parts/settings/first";
 import { firstStepsOf, href, type App } from "../../app";
-import { load, save } from "../../keep";
+import { load, loadDraft, save, saveDraft } from "../../keep";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
 
@@ -41,6 +42,9 @@ function create(app: App): Chat {
   document.addEventListener("selectionchange", () => {
     if (isHere()) chat.selection.value = selectedText(getSelection());
   });
+  const vault = app.session.vault.peek();
+  chat.text.value = loadDraft(vault);
+  effect(() => saveDraft(vault, chat.text.value));
   void chat.load();
   return chat;
 }

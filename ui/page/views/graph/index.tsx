@@ -3,7 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Button, count, Empty, FailureNotice, folderOf, noteName, pick, resource, SkeletonText, Tabs } from "../../../parts";
+import { Button, count, Empty, FailureNotice, folderOf, IconButton, noteName, pick, resource, SkeletonText, Tabs } from "../../../parts";
 import { foldersApart, GraphView, type GraphData } from "../../../parts/graph";
 import { href, vaultOf, type App } from "../../app";
 import { MainHead } from "../../shell";
@@ -63,12 +63,21 @@ function Surroundings({ app, state, route }: ViewProps<State>): JSX.Element {
   return (
     <>
       <MainHead app={app} title={`Around ${noteName(path)}`}>
-        <Button size="small" href={app.href({ kind: "note", path })}>
-          Open the note
-        </Button>
-        <Button size="small" onClick={() => void choose(app, state)}>
-          Choose another note
-        </Button>
+        {app.isNarrow.value ? (
+          <>
+            <IconButton icon="file-text" label="Open the note" href={app.href({ kind: "note", path })} />
+            <IconButton icon="search" label="Choose another note" onClick={() => void choose(app, state)} />
+          </>
+        ) : (
+          <>
+            <Button size="small" href={app.href({ kind: "note", path })}>
+              Open the note
+            </Button>
+            <Button size="small" onClick={() => void choose(app, state)}>
+              Choose another note
+            </Button>
+          </>
+        )}
       </MainHead>
       <div class="k-graph-tools">
         <Tabs tabs={DEPTHS} current={depth} label="Depth" onChange={(id) => go({ depth: id })} />

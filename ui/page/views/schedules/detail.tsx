@@ -1,7 +1,7 @@
 /** One schedule: when it runs, what became of its last run, and what of it waits for review. */
 
 import type { JSX } from "preact";
-import { ago, Button, count, dateTime, Icon, Notice, noteName, Row, Rows, tokens } from "../../../parts";
+import { ago, Button, count, dateTime, Icon, Notice, noteName, Row, Rows, sentence, tokens } from "../../../parts";
 import { href, type App } from "../../app";
 import { isRunning, nextOf, outcome, STATES, whenOf, type Schedule, type ScheduledRun, type Schedules } from "./schedules";
 
@@ -122,7 +122,7 @@ function LastRun({ app, schedules, run }: { app: App; schedules: Schedules; run:
           {run.tokens > 0 && ` · ${tokens(run.tokens)} tokens`}
         </span>
       </p>
-      {run.reason && <p class="k-schedule-reason">{run.reason}</p>}
+      {run.reason && <p class="k-schedule-reason">{sentence(run.reason)}</p>}
       {(run.session_id || run.note) && (
         <div class="k-schedule-acts">
           {run.session_id && (

@@ -4,7 +4,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { failureOf, textOf, type Failure } from "../../../client";
-import { Button, Field, Notice, SkeletonText } from "../../../parts";
+import { Button, Field, Notice, sentence, SkeletonText } from "../../../parts";
 import { href, vaultOf, type App } from "../../app";
 import { dayName, type Options, type Schedule, type Schedules } from "./schedules";
 
@@ -105,7 +105,7 @@ function AgentField({ options, agent }: { options: Options; agent: Signal<string
   const names = chosen || !agent.value ? options.agents.map((one) => one.name) : [agent.value, ...options.agents.map((one) => one.name)];
   return (
     <>
-      <Field label="Agent" hint={chosen?.summary ?? "Its file isn't there any more, or has a mistake."}>
+      <Field label="Agent" hint={chosen ? sentence(chosen.summary) : "Its file isn't there any more, or has a mistake."}>
         {(attributes) => (
           <select {...attributes} class="k-input" name="agent" value={agent.value} onChange={(event) => (agent.value = event.currentTarget.value)}>
             {names.map((name) => (

@@ -130,7 +130,7 @@ function One({ app, state, route, name }: ViewProps<Schedules> & { name: string 
     return (
       <Framed app={app} title={name}>
         {state.loaded.data.value ? (
-          <Empty icon="clock" title={`There is no schedule ${name}`} acts={<Button href={href("schedules")}>All schedules</Button>}>
+          <Empty icon="clock" title={`There is no schedule “${name}”`} acts={<Button href={href("schedules")}>All schedules</Button>}>
             It may have been deleted.
           </Empty>
         ) : failure && !failure.isOffline ? (
