@@ -111,6 +111,15 @@ def test_a_citation_that_does_not_hold_is_told_with_its_reason(vault: opened.Ope
     assert "Nobody reads this" not in str(found.failures)
 
 
+def test_a_note_is_found_by_its_name_while_the_index_is_not_filled(vault: opened.Opener) -> None:
+    with scripted.agent(vault) as context:
+        found = citations.check_citations(context, "Green. [[Garden#Fence]] (lines 3-5). Mine. [[Diary]]")
+
+        assert not context.index.is_complete
+    assert [one.passage.path for one in found.citations] == ["Projects/Garden.md"]
+    assert [failure.code for failure in found.failures] == ["no_note"]
+
+
 def test_a_wrong_line_of_a_quotation_is_told_where_it_stands(vault: opened.Opener) -> None:
     found = checked(vault, '"Twice a week in summer" [[Garden]] (lines 3-5)')
 

@@ -18,7 +18,7 @@ from knapper.errors import KnapError, NotFound
 from knapper.index import chunker
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault import links, parser, source
+from knapper.vault import links, parser, paths, source
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Link, Section
@@ -236,10 +236,16 @@ def _find_path(context: Context, target: str) -> NotePath | None:
             return context.view.path(spelling)
         except KnapError:
             continue
-    link_target = links.resolve(
-        target, NotePath(""), lambda key: [path for path in context.index.graph.lookup(key) if context.sees(path)]
-    )
+    link_target = links.resolve(target, NotePath(""), lambda key: _find_named(context, key))
     return link_target.path if target.strip() else None
+
+
+def _find_named(context: Context, key: str) -> list[NotePath]:
+    """Return the files with a folded name that the client may see; from the disk while the index lacks notes."""
+    found = [path for path in context.index.graph.lookup(key) if context.sees(path)]
+    if found or context.index.is_complete:
+        return found
+    return [file.path for file in context.view.list_files() if paths.lookup_key(paths.base_name(file.path)) == key]
 
 
 def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
