@@ -69,7 +69,7 @@ def test_a_first_schedule_is_made_by_its_form(tmp_path: Path, tab: Page) -> None
         expect(main(tab)).to_contain_text("Let agents work on their own")
         main(tab).get_by_role("link", name="New schedule").click()
         expect(tab.get_by_label("Agent", exact=True)).to_be_focused()
-        expect(main(tab)).to_contain_text("propose links between notes that have none")
+        expect(main(tab)).to_contain_text("Propose links between notes that have none")
         tab.get_by_label("Day", exact=True).select_option("Friday")
         tab.get_by_label("Time", exact=True).fill("07:30")
         tab.get_by_text("Limits and reports").click()

@@ -174,7 +174,7 @@ def test_a_lost_server_is_told_and_found_again(tmp_path: Path, tab: Page) -> Non
         expect(tab.get_by_label("Search your notes")).to_be_visible()  # the view comes after the shell
         site.wire.cut()
         tab.get_by_role("link", name="Notes").click()
-        expect(tab.get_by_text("This view couldn't be loaded")).to_be_visible()
+        expect(tab.get_by_text("This view isn't loaded yet")).to_be_visible()
         tab.go_back()
         tab.get_by_label("Search your notes").fill("rain")
         expect(tab.get_by_text("The server can't be reached")).to_be_visible()
