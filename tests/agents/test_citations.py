@@ -114,10 +114,15 @@ def test_a_citation_that_does_not_hold_is_told_with_its_reason(vault: opened.Ope
 def test_a_note_is_found_by_its_name_while_the_index_is_not_filled(vault: opened.Opener) -> None:
     with scripted.agent(vault) as context:
         found = citations.check_citations(context, "Green. [[Garden#Fence]] (lines 3-5). Mine. [[Diary]]")
+        names = citations.NoteNames()
+        seen = [names.find(context, key) for key in ("garden", "diary")]
+        (context.view.root / "Later.md").write_text("later\n", encoding="utf-8")
+        seen.append(names.find(context, "later"))
 
         assert not context.index.is_complete
     assert [one.passage.path for one in found.citations] == ["Projects/Garden.md"]
     assert [failure.code for failure in found.failures] == ["no_note"]
+    assert seen == [["Projects/Garden.md"], [], []]  # the last one came after the only walk
 
 
 def test_a_wrong_line_of_a_quotation_is_told_where_it_stands(vault: opened.Opener) -> None:

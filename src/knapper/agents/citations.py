@@ -135,8 +135,32 @@ class CitedPassage:
     note: Note = field(repr=False)
 
 
-def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
+class NoteNames:
+    """Files by their folded names: from the index, or from one walk over the disk while it lacks notes."""
+
+    def __init__(self) -> None:
+        self._walked: dict[str, dict[str, list[NotePath]]] = {}
+        """By vault."""
+
+    def find(self, context: Context, key: str) -> list[NotePath]:
+        """Return the files with a folded name that the client may see."""
+        found = [path for path in context.index.graph.lookup(key) if context.sees(path)]
+        if found or context.index.is_complete:
+            return found
+        if context.vault not in self._walked:
+            walked = self._walked[context.vault] = dict[str, list[NotePath]]()
+            for file in context.view.list_files():
+                walked.setdefault(paths.lookup_key(paths.base_name(file.path)), []).append(file.path)
+        return self._walked[context.vault].get(key, [])
+
+
+def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> CitedPassage:
     """Find a citation's passage in the files as they are now.
+
+    Args:
+        context: The vault.
+        place: What is cited.
+        names: Kept for all citations of an answer.
 
     Raises:
         NotFound: The note, the heading, the block or the lines don't exist (codes ``no_note``, ``no_heading``,
@@ -144,7 +168,7 @@ def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
             hidden from the client is reported like one that doesn't exist.
         KnapError: The note can't be read.
     """
-    home, path = _resolve_note(context, place.target)
+    home, path = _resolve_note(context, place.target, names)
     note = home.view.read(path)
     section = _find_section(note, place.headings) if place.headings else None
     count = len(note.outline.line_starts)
@@ -203,9 +227,9 @@ def number_passage(passage: CitedPassage, *, around: int, max_lines: int) -> str
     return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[start:stop], start + 1))
 
 
-def _resolve_note(context: Context, target: str) -> tuple[Context, NotePath]:
+def _resolve_note(context: Context, target: str, names: NoteNames) -> tuple[Context, NotePath]:
     """Find the note that a target names; this vault goes first, since a note's name may contain a colon."""
-    own_path = _find_path(context, target)
+    own_path = _find_path(context, target, names)
     if own_path is not None:
         return context, own_path
     hint = ""
@@ -215,7 +239,7 @@ def _resolve_note(context: Context, target: str) -> tuple[Context, NotePath]:
             hint = f"a note of this vault goes without '{name}:'"
             continue
         home = _open_vault(context, name)
-        path = _find_path(home, rest) if home else None
+        path = _find_path(home, rest, names) if home else None
         if home and path:
             return home, path
     raise NotFound(f"there is no note '{target}'", hint=hint, code="no_note")
@@ -229,23 +253,15 @@ def _open_vault(context: Context, name: str) -> Context | None:
         return None
 
 
-def _find_path(context: Context, target: str) -> NotePath | None:
+def _find_path(context: Context, target: str, names: NoteNames) -> NotePath | None:
     """Find a note of one vault, by its path or by its name as links use it."""
     for spelling in (target, f"{target}.md"):
         try:
             return context.view.path(spelling)
         except KnapError:
             continue
-    link_target = links.resolve(target, NotePath(""), lambda key: _find_named(context, key))
+    link_target = links.resolve(target, NotePath(""), lambda key: names.find(context, key))
     return link_target.path if target.strip() else None
-
-
-def _find_named(context: Context, key: str) -> list[NotePath]:
-    """Return the files with a folded name that the client may see; from the disk while the index lacks notes."""
-    found = [path for path in context.index.graph.lookup(key) if context.sees(path)]
-    if found or context.index.is_complete:
-        return found
-    return [file.path for file in context.view.list_files() if paths.lookup_key(paths.base_name(file.path)) == key]
 
 
 def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
@@ -444,10 +460,10 @@ def check_citations(context: Context, answer: str) -> CheckedAnswer:
     """
     citations: list[VerifiedCitation] = []
     failures: list[CitationFailure] = []
-    data = answer.encode()
+    data, names = answer.encode(), NoteNames()
     for cited in find_citations(answer):
         try:
-            passage = find_passage(context, cited.place)
+            passage = find_passage(context, cited.place, names)
             for quote in cited.quotes:
                 check_quote(passage, quote)
             citations.append(VerifiedCitation(parsed=cited, passage=passage))
@@ -543,19 +559,18 @@ def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
 
 
 def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
-    mark = prompting.new_mark()
-    failing = "\n\n".join(_failure_text(one, context, mark) for one in checked.failures)
+    mark, names = prompting.new_mark(), NoteNames()
+    failing = "\n\n".join(_failure_text(one, _target_excerpt(one, context, names), mark) for one in checked.failures)
     return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
 
 
-def _failure_text(failure: CitationFailure, context: Context, mark: str) -> str:
+def _failure_text(failure: CitationFailure, excerpt: str, mark: str) -> str:
     hint = f" ({failure.hint})" if failure.hint else ""
     line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
-    excerpt = _target_excerpt(failure, context)
     return f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line
 
 
-def _target_excerpt(failure: CitationFailure, context: Context) -> str:
+def _target_excerpt(failure: CitationFailure, context: Context, names: NoteNames) -> str:
     """Return the lines that a citation points to, or those of the section or note where the lines are wrong."""
     citation = failure.parsed
     places = (
@@ -565,7 +580,7 @@ def _target_excerpt(failure: CitationFailure, context: Context) -> str:
     )
     for place in places:
         try:
-            passage = find_passage(context, place)
+            passage = find_passage(context, place, names)
         except KnapError:
             continue
         return number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
