@@ -461,7 +461,7 @@ class VectorCache:
         """Take what a ranking compares as it is now, so that it doesn't wait for later changes.
 
         Chunks with a cosine of 0 or less are left out. In a large index with codes, a chunk beyond the first ten may be
-        missing, about one of 250; every cosine is exact.
+        missing, about one of 230; every cosine is exact.
 
         Args:
             query: Normalised; a vector of other dimensions than the stored ones has no neighbours.
