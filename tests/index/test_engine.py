@@ -1,5 +1,6 @@
 """The engine: what is on disk is found, whatever happened since the last look."""
 
+import contextlib
 import os
 import threading
 import time
@@ -67,6 +68,30 @@ def test_a_save_within_the_same_tick_of_the_clock_is_found(
         engine.refresh_paths([root / "a.md"]) if is_told else engine.freshen()
 
         assert notes(engine, "omega") == ["a.md"]
+
+
+@pytest.mark.parametrize("by_watcher", [False, True])
+def test_a_search_waits_for_no_huge_note_and_says_that_it_lacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_watcher: bool
+) -> None:
+    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_BYTES", 1_000)
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, contextlib.ExitStack() as feeds:
+        engine.refresh()
+        if by_watcher:
+            feed = feeds.enter_context(ChangeFeed(root, engine.folder))
+            feeds.enter_context(engine.followed_by(feed))
+        # A film isn't read, so its size doesn't count.
+        worlds.fill(root, {"a.md": "omega " * 150, "film.mp4": "x" * 2_000})
+        in_time = engine.freshen()
+        worlds.fill(root, {"b.md": "omega " * 200})
+        too_large = engine.freshen()
+        found = notes(engine, "omega")
+        engine.refresh()
+
+        assert (in_time.stale, too_large.stale) == (0, 1)
+        assert found == ["a.md"]
+        assert notes(engine, "omega") == ["a.md", "b.md"]
 
 
 def test_an_unchanged_vault_is_not_read_again(tmp_path: Path) -> None:

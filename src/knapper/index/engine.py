@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _SCAN_BUDGET_S = 0.6
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
-"""How many changed files a search indexes itself."""
+_MAX_INLINE_BYTES = 4_000_000
+"""How many changed files, and of what size together, a search or a change indexes itself: some seconds at most."""
 _MAX_INLINE_REPORTS = 1_000
 """How many reported files and folders a search looks at itself."""
 _MAX_INLINE_CHECK_BYTES = 100_000_000
@@ -413,7 +414,7 @@ class Engine:
             with self._write_lock.acquire(wait_s=_REPORTS_LOCK_WAIT_S) as is_acquired:
                 if is_acquired:
                     plan = self._plan(touched)
-                    is_acquired = plan.stale <= _MAX_INLINE_FILES
+                    is_acquired = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
                     if is_acquired and plan.is_due:
                         self._carry_out(plan, None, whole=False)
                 return is_acquired
@@ -432,7 +433,7 @@ class Engine:
         plan, unchecked = self._scan_briefly()
         stale = plan.stale if policy is None else plan.count_visible_to(policy)
         is_refresh_due = plan.is_due or not self.is_complete or not self._has_current_rules
-        is_small = plan.stale <= _MAX_INLINE_FILES
+        is_small = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
         if unchecked and plan.is_due and is_small and self._refresh_inline(plan, generation_before, whole=False):
             # What was found in time is indexed; the answer says that not all files were looked at.
             stale = 0

@@ -230,6 +230,11 @@ class RefreshPlan:
         """Return the number of files that are outdated or missing in the index."""
         return len(self.changed) + len(self.gone)
 
+    def fits(self, files: int, text_bytes: int) -> bool:
+        """Return whether at most so many files are stale, with at most so many bytes to read; attachments aren't."""
+        size = sum(stat.size for stat in self.changed if stat.kind != "attachment")
+        return self.stale <= files and size <= text_bytes
+
     def count_visible_to(self, policy: Policy) -> int:
         """Return the number of those that a client may see."""
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
