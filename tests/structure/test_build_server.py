@@ -39,7 +39,7 @@ def test_each_step_is_done_once_and_the_free_lane_takes_the_next(tmp_path: Path)
 
 def test_a_step_that_fails_ends_it_after_the_other_lane_is_done(tmp_path: Path) -> None:
     bad, good = (
-        "bad() { while ! [ -f begun ]; do sleep 0.02; done; false; }",
+        "bad() { echo cause; while ! [ -f begun ]; do sleep 0.02; done; false; }",
         "good() { touch begun; sleep 0.2; touch end; }",
     )
 
@@ -48,5 +48,6 @@ def test_a_step_that_fails_ends_it_after_the_other_lane_is_done(tmp_path: Path) 
     assert done.returncode != 0
     assert "== bad: FAILED with 1" in done.stderr
     assert "== good: passed" in done.stdout
+    assert done.stdout.splitlines()[-3:] == ["== bad: FAILED; the last lines of it:", "== bad", "cause"]
     assert (tmp_path / "end").exists()
     assert not (tmp_path / "after").exists()
