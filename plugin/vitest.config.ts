@@ -25,5 +25,11 @@ export default defineConfig({
     dedupe: ["preact", "@preact/signals"],
   },
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
-  test: { environment: "node", include: ["test/*.test.{ts,tsx,mjs}"], testTimeout: 60_000, hookTimeout: 120_000 },
+  test: {
+    environment: "node",
+    include: ["test/*.test.{ts,tsx,mjs}"],
+    setupFiles: ["test/patience.mjs"],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
 });

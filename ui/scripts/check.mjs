@@ -10,7 +10,7 @@ const steps = {
   "types (tsc)": ["node_modules/typescript/bin/tsc", "-p", "."],
   "client/schema.d.ts against the server": ["scripts/types.mjs", "--check"],
   "parts/icons.data.ts against Lucide": ["scripts/icons.mjs", "--check"],
-  "unit tests (vitest)": ["node_modules/vitest/vitest.mjs", "run", "--reporter=dot", "--testTimeout=120000"],
+  "unit tests (vitest)": ["node_modules/vitest/vitest.mjs", "run", "--reporter=dot"],
 };
 
 const SPACE = /^(?:row-gap|column-gap|gap|padding|margin|inset|top|left|right|bottom|scroll-margin)(?:-\w+)*$/;

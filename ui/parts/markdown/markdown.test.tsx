@@ -175,6 +175,6 @@ describe("Obsidian's syntax", () => {
     const root = shown("```python\ndef water(can):\n    return 2\n```");
 
     expect(root.querySelector("code")?.textContent).toBe("def water(can):\n    return 2");
-    await vi.waitFor(() => expect(root.querySelector(".hljs-keyword")?.textContent).toBe("def"), 5_000);
+    await vi.waitFor(() => expect(root.querySelector(".hljs-keyword")?.textContent).toBe("def"));
   });
 });
