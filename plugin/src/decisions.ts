@@ -6,7 +6,7 @@ import { type Failure, failureOf } from "../../ui/client/transport";
 import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
 import { describeFailure } from "./connection";
-import { type Editors, editorViewOf } from "./editors";
+import { type Editors, editorViewOf, type Told } from "./editors";
 import { findPlaces, newText, type Place } from "./places";
 import { placeOf } from "./review";
 import { type Hunk, type Proposal, type ServerFile, type ServerHunk, toHunk, type Waiting } from "./waiting";
@@ -19,6 +19,9 @@ export interface Parts {
   files?: readonly string[];
   hunks?: readonly string[];
 }
+
+/** Whether a file of a proposal, or a hunk of it, is to be decided about. */
+type IsWanted = (file: ServerFile, hunk?: ServerHunk) => boolean;
 
 /** Each decision waits for those before it, as all of one note are about the same text. */
 export class Decisions {
@@ -49,24 +52,36 @@ export class Decisions {
     return this.inTurn(() => this.decideShown(verb, shown, parts)).finally(() => this.waiting.load(shown.id));
   }
 
-  /** Decide about all that waits in the vault, and all blocks that are known of; says how many proposals there were. */
+  /** Decide about all that waits in the vault, and all blocks that are known of; says how many there were, and why not of others. */
   async decideAll(verb: Verb): Promise<void> {
     const ids = this.waiting.rows.filter((row) => row.kind === "proposal").map((row) => row.id);
     const blocks = this.waiting.ownBlocks();
+    const refused: Failure[] = [];
     let done = 0;
+    const said = () => `${verb === "accept" ? "Accepted" : "Rejected"} ${done} pending ${done === 1 ? "edit" : "edits"}`;
     const work = async () => {
+      for (const id of ids) if (!this.waiting.proposals.has(id)) await this.waiting.load(id);
+      // All of a note whose text isn't saved goes into its editor before a save, after which what was typed stands between.
+      const typed = verb === "accept" ? await this.acceptUnsaved(ids.flatMap((id) => this.waiting.proposals.get(id) ?? [])) : new Set<string>();
+      for (const id of typed) await this.waiting.load(id);
       for (const id of ids) {
-        if (!this.waiting.proposals.has(id)) await this.waiting.load(id);
         const shown = this.waiting.proposals.get(id);
-        if (!shown) continue; // it was decided elsewhere
-        await this.decideShown(verb, shown).finally(() => this.waiting.load(id));
-        done++;
+        try {
+          if (shown) await this.decideShown(verb, shown, {}, typed.has(id));
+          if (shown || typed.has(id)) done++; // else it was decided elsewhere
+        } catch (error) {
+          const failure = failureOf(error);
+          if (failure.isPassing) throw error; // so it would be with the others
+          refused.push(failure);
+        }
+        if (shown) await this.waiting.load(id);
       }
       await this.decideBlocks(verb, blocks);
       done += blocks.length;
+      if (refused.length) throw new Error(`${said()}, but not ${refused.length}: ${describe(refused[0]!)}`);
     };
     if (!ids.length && !blocks.length) new Notice("No pending edits found");
-    else await this.attempt(work, () => `${verb === "accept" ? "Accepted" : "Rejected"} ${done} pending ${done === 1 ? "edit" : "edits"}`, []);
+    else await this.attempt(work, said, []);
   }
 
   /** Accept hunks of one note. */
@@ -109,8 +124,8 @@ export class Decisions {
   async draw(proposals: readonly string[]): Promise<boolean> {
     const work = async () => {
       const paths = proposals.flatMap((id) => this.waiting.proposals.get(id)?.files.map((file) => file.path) ?? []);
-      await this.editors.around(paths, async () => {
-        for (const id of proposals) await this.post(id, "draw", {});
+      await this.editors.around(paths, async (told) => {
+        for (const id of proposals) told.push(await this.post(id, "draw", {}));
       });
     };
     return this.attempt(work, "Shown as blocks in the note", proposals);
@@ -127,7 +142,7 @@ export class Decisions {
     if (view && disk !== undefined) return this.acceptInEditor(view, disk, hunks);
     await this.decideBlocks("accept", hunks);
     const rest = hunks.filter((hunk) => !hunk.block);
-    if (rest.length) await this.editors.around([path], () => this.acceptAtServer(rest));
+    if (rest.length) await this.editors.around([path], (told) => this.acceptAtServer(rest, told));
   }
 
   /** Accept or reject a block of a note, whether a proposal knows it or not; the server knows its exact bytes. */
@@ -146,62 +161,82 @@ export class Decisions {
   }
 
   private async resolve(verb: Verb, path: string, blocks: readonly string[]): Promise<void> {
-    await this.editors.around([path], () => this.client().raw("POST", `/blocks/${verb}`, { body: { path, ids: blocks } }));
+    await this.editors.around([path], async (told) => told.push(await this.client().raw<Told>("POST", `/blocks/${verb}`, { body: { path, ids: blocks } })));
     await this.waiting.loadBlocks(path);
   }
 
-  private async decideShown(verb: Verb, shown: Proposal, { files, hunks }: Parts = {}): Promise<void> {
-    const isWanted = (file: ServerFile, hunk?: ServerHunk): boolean => (files?.includes(file.path) ?? true) && (!hunk || (hunks?.includes(hunk.id) ?? true));
+  /** @param isTyped Whether a part of it went into an editor already. */
+  private async decideShown(verb: Verb, shown: Proposal, { files, hunks }: Parts = {}, isTyped = false): Promise<void> {
+    const isWanted: IsWanted = (file, hunk) => (files?.includes(file.path) ?? true) && (!hunk || (hunks?.includes(hunk.id) ?? true));
     const parts = { ...(files && { files }), ...(hunks && { hunks }) };
     const paths = shown.files.flatMap((file) => [file.path, ...(file.target ? [file.target] : [])]);
     if (verb === "reject") {
       const isDrawn = shown.files.some((file) => file.hunks.some((hunk) => hunk.block));
-      await this.editors.around(isDrawn ? paths : [], () => this.post(shown.id, "reject", parts));
+      await this.editors.around(isDrawn ? paths : [], async (told) => told.push(await this.post(shown.id, "reject", parts)));
       return;
     }
-    let isChanged = this.waiting.proposals.get(shown.id)?.digest !== shown.digest;
-    for (const file of shown.files) {
-      const own = file.hunks.filter((hunk) => isWanted(file, hunk) && canAccept(hunk)).map((hunk) => toHunk(hunk, file, shown));
-      // What is typed and not saved stays: those notes get theirs through the editor, one after the other.
-      const isBound = file.kind !== "edit" || shown.files.some((other) => other !== file && other.group === file.group);
-      const view = this.editors.of(file.path);
-      const disk = !view || !own.length || isBound || own.some((hunk) => hunk.block) ? undefined : await this.editors.unsaved(view);
-      if (!view || disk === undefined) continue;
-      await this.acceptInEditor(view, disk, own);
-      isChanged = true;
+    const isChanged = isTyped || this.waiting.proposals.get(shown.id)?.digest !== shown.digest;
+    const hasTyped = (await this.acceptUnsaved([shown], isWanted)).has(shown.id) || isTyped;
+    await this.editors.around(paths, async (told) => told.push(await this.acceptProposal(shown, parts, isWanted, isChanged || hasTyped, hasTyped)));
+  }
+
+  /**
+   * Put what is wanted of proposals into the editors of those notes whose text isn't saved: what is typed there stays.
+   *
+   * @returns The proposals of which something was put there. What doesn't fit, and what belongs together with another file, is left.
+   */
+  private async acceptUnsaved(all: readonly Proposal[], isWanted: IsWanted = () => true): Promise<Set<string>> {
+    const byPath = new Map<string, Hunk[][]>();
+    for (const shown of all) {
+      for (const file of shown.files) {
+        const own = file.hunks.filter((hunk) => isWanted(file, hunk) && canAccept(hunk)).map((hunk) => toHunk(hunk, file, shown));
+        const isBound = file.kind !== "edit" || shown.files.some((other) => other !== file && other.group === file.group);
+        if (own.length && !isBound && !own.some((hunk) => hunk.block)) byPath.set(file.path, [...(byPath.get(file.path) ?? []), own]);
+      }
     }
-    await this.editors.around(paths, () => this.acceptProposal(shown, parts, isWanted, isChanged));
+    const put = new Set<string>();
+    for (const [path, parts] of byPath) {
+      const view = this.editors.of(path);
+      const disk = view ? await this.editors.unsaved(view) : undefined;
+      if (!view || disk === undefined) continue;
+      const fitting = parts.filter((own) => putIntoEditor(view, disk, own)).flat();
+      if (fitting.length) await this.keep(view, fitting);
+      for (const id of ids(fitting)) put.add(id);
+    }
+    return put;
   }
 
   /** Accept what is left of a proposal, where that is still what was shown. */
-  private async acceptProposal(shown: Proposal, parts: Parts, isWanted: (file: ServerFile, hunk?: ServerHunk) => boolean, isChanged: boolean): Promise<void> {
+  private async acceptProposal(shown: Proposal, parts: Parts, isWanted: IsWanted, isChanged: boolean, hasTyped: boolean): Promise<Told> {
     if (!isChanged) {
       try {
-        await this.post(shown.id, "accept", { ...parts, digest: shown.digest });
-        return;
+        return await this.post(shown.id, "accept", { ...parts, digest: shown.digest });
       } catch (error) {
         if (failureOf(error).code !== MISMATCH) throw error;
       }
     }
     const now = await this.reread(shown.id);
     const open = now?.files.filter((file) => isWanted(file) && isOpen(file)) ?? [];
-    if (!now || !open.some((file) => file.kind !== "edit" || file.hunks.some((hunk) => isWanted(file, hunk) && canAccept(hunk)))) return;
+    if (!now || !open.some((file) => file.kind !== "edit" || file.hunks.some((hunk) => isWanted(file, hunk) && canAccept(hunk)))) {
+      if (hasTyped) return {};
+      throw new Error("it doesn't fit any more, or was decided elsewhere");
+    }
     for (const file of open) {
       if (!isSameFile(shown.files.find((one) => one.number === file.number), file)) throw new Error("it was changed meanwhile; look at it again");
     }
-    await this.post(shown.id, "accept", { ...stillOpen(parts, open), digest: now.digest });
+    return this.post(shown.id, "accept", { ...stillOpen(parts, open), digest: now.digest });
   }
 
-  private async acceptAtServer(hunks: readonly Hunk[]): Promise<void> {
+  private async acceptAtServer(hunks: readonly Hunk[], told: Told[]): Promise<void> {
     for (const [id, own] of byProposal(hunks)) {
       const body = { hunks: own.map((hunk) => hunk.id) };
       try {
-        await this.post(id, "accept", { ...body, digest: this.digestOf(id, own) });
+        told.push(await this.post(id, "accept", { ...body, digest: this.digestOf(id, own) }));
       } catch (error) {
         if (failureOf(error).code !== MISMATCH) throw error;
         // Something else of the proposal changed; what was shown of these parts still holds, or this throws.
         const proposal = await this.same(id, own);
-        await this.post(id, "accept", { ...body, digest: proposal.digest });
+        told.push(await this.post(id, "accept", { ...body, digest: proposal.digest }));
       }
     }
   }
@@ -213,17 +248,13 @@ export class Decisions {
     return proposal && shown.every((hunk) => isSame(hunk, known.get(hunk.id))) ? proposal.digest : "";
   }
 
-  /** One transaction, which is one undo step; then the note is saved, and the server told. */
+  /** Put hunks into an editor, all or none; then the note is saved, and the server told. */
   private async acceptInEditor(view: MarkdownView, disk: string, hunks: readonly Hunk[]): Promise<void> {
-    const editor = editorViewOf(view);
-    const places = hunks.map((hunk) => editor && (placeOf(editor.state, hunk.proposal, hunk.id) ?? findPlaces([hunk], editor.state.doc, disk)[0]));
-    const fitting = places.filter((place): place is Place => place?.fit === "fits");
-    if (!editor || fitting.length !== hunks.length) throw new Error("the text there was changed while this waited; nothing was accepted");
-    editor.dispatch({
-      changes: fitting.map((place) => ({ from: place.from, to: place.to, insert: newText(place.hunk) })),
-      annotations: isolateHistory.of("full"),
-      userEvent: "input.accept",
-    });
+    if (!putIntoEditor(view, disk, hunks)) throw new Error("the text there was changed while this waited; nothing was accepted");
+    await this.keep(view, hunks);
+  }
+
+  private async keep(view: MarkdownView, hunks: readonly Hunk[]): Promise<void> {
     await view.save();
     for (const [id, own] of byProposal(hunks)) await this.post(id, "applied", { hunks: own.map((hunk) => hunk.id) });
   }
@@ -240,9 +271,10 @@ export class Decisions {
     return this.waiting.proposals.get(id);
   }
 
-  private async post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<void> {
-    const reply = await this.client().raw<{ status?: string; reason?: string } | null>("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
+  private async post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<Told> {
+    const reply = await this.client().raw<(Told & { status?: string; reason?: string }) | null>("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
     if (reply?.status === "refused") throw new Error(reply.reason ?? "the server's rules refuse this");
+    return reply ?? {};
   }
 
   private client() {
@@ -274,6 +306,20 @@ export class Decisions {
     new Notice(`Knapper: ${describe(failureOf(error))}`, 8_000);
     return false;
   }
+}
+
+/** One transaction, which is one undo step; false where one of the hunks doesn't fit. */
+function putIntoEditor(view: MarkdownView, disk: string, hunks: readonly Hunk[]): boolean {
+  const editor = editorViewOf(view);
+  const places = hunks.map((hunk) => editor && (placeOf(editor.state, hunk.proposal, hunk.id) ?? findPlaces([hunk], editor.state.doc, disk)[0]));
+  const fitting = places.filter((place): place is Place => place?.fit === "fits");
+  if (!editor || fitting.length !== hunks.length) return false;
+  editor.dispatch({
+    changes: fitting.map((place) => ({ from: place.from, to: place.to, insert: newText(place.hunk) })),
+    annotations: isolateHistory.of("full"),
+    userEvent: "input.accept",
+  });
+  return true;
 }
 
 function describe(failure: Failure): string {

@@ -5,7 +5,7 @@ import { type EditorState, StateEffect, StateField, Text } from "@codemirror/sta
 import type { EditorView } from "@codemirror/view";
 import { type App, Component, type Debouncer, MarkdownView, Notice, type TAbstractFile, type TFile } from "obsidian";
 import { Failure } from "../../ui/client/transport";
-import { lostChanges } from "./merging";
+import { lostChanges, patched } from "./merging";
 import { plain } from "./places";
 
 /** `ahead`: something typed isn't saved. `behind`: the file has something that the app hasn't read into the editor yet. */
@@ -65,6 +65,11 @@ interface Written {
   readonly start: Text;
 }
 
+/** What the server says of files that it has just written. */
+export interface Told {
+  readonly files?: readonly { readonly path: string; readonly diff?: string }[];
+}
+
 const STEP_MS = 50;
 const PATIENCE_MS = 5_000;
 
@@ -108,8 +113,10 @@ export class Editors extends Component {
    *
    * @param paths All open notes where none are given. What is typed in those that are given is saved first; else it stays as it
    *   is, as the server takes back no change of a note that was changed since.
+   * @param work Adds the server's answers in their order: where the app saves a note in the moment between, they alone have what
+   *   was written.
    */
-  async around<T>(paths: Iterable<string> | null, work: () => Promise<T>): Promise<T> {
+  async around<T>(paths: Iterable<string> | null, work: (told: Told[]) => Promise<T>): Promise<T> {
     const wanted = paths && new Set(paths);
     const open: Omit<Written, "after">[] = [];
     const held: MarkdownView[] = [];
@@ -123,16 +130,19 @@ export class Editors extends Component {
     }
     // The app's own save, some seconds after a key, would come between the server's write and what is read of it here.
     for (const view of held) (view.requestSave as Partial<Debouncer<[], void>>).cancel?.();
+    const told: Told[] = [];
     try {
-      return await work();
+      return await work(told);
     } finally {
       for (const view of held) view.requestSave();
-      await Promise.all(open.map((one) => this.follow(one)));
+      await Promise.all(open.map((one) => this.follow(one, told)));
     }
   }
 
-  private async follow(open: Omit<Written, "after">): Promise<void> {
-    const after = await this.read(open.file).catch(() => open.before); // it was moved or deleted
+  private async follow(open: Omit<Written, "after">, told: readonly Told[]): Promise<void> {
+    const diffs = told.flatMap(({ files = [] }) => files.filter(({ path, diff }) => path === open.file.path && diff).map(({ diff }) => diff!));
+    const known = diffs.reduce<Text | undefined>((text, diff) => text && patched(text, diff), open.before);
+    const after = (diffs.length && known) || (await this.read(open.file).catch(() => open.before)); // it was moved or deleted
     if (after.eq(open.before)) return;
     const written = { ...open, after };
     this.written.push(written);

@@ -1,6 +1,6 @@
 /** What two writers of one text did to it, by lines. No part of Obsidian is needed. */
 
-import { type ChangeSpec, ChangeSet, type Text } from "@codemirror/state";
+import { type ChangeSpec, ChangeSet, Text } from "@codemirror/state";
 
 /** The changes from one text to another: whole lines, between those that both have just once. */
 export function lineChanges(before: Text, after: Text): ChangeSet {
@@ -100,4 +100,38 @@ function guess(before: Text, now: Text, gone: string, come: string): "lost" | "t
 
 function count(text: string, part: string): number {
   return text.split(part).length - 1;
+}
+
+/**
+ * Carry out a unified diff.
+ *
+ * @returns Nothing where it isn't of this text.
+ */
+export function patched(text: Text, diff: string): Text | undefined {
+  const old = text.toString().match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const rows = diff.replaceAll("\r\n", "\n").split("\n");
+  const fresh: string[] = [];
+  let at = 0;
+  for (let row = 0; row < rows.length; row++) {
+    const head = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(rows[row]!);
+    if (!head) continue; // the file's name
+    let [gone, come] = [Number(head[2] ?? 1), Number(head[3] ?? 1)];
+    for (const start = Number(head[1]) - (gone ? 1 : 0); at < start; at++) fresh.push(old[at] ?? "");
+    while (gone > 0 || come > 0) {
+      const kind = rows[++row]?.[0];
+      if (kind === undefined) return undefined;
+      let line = rows[row]!.slice(1).replace(/^\uFEFF/, "");
+      if (rows[row + 1]?.startsWith("\\")) row++;
+      else line += "\n";
+      if (kind !== "+") {
+        gone--;
+        if (old[at++] !== line) return undefined;
+      }
+      if (kind !== "-") {
+        come--;
+        fresh.push(line);
+      }
+    }
+  }
+  return Text.of([...fresh, ...old.slice(at)].join("").split("\n"));
 }

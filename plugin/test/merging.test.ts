@@ -1,7 +1,7 @@
 /** What two writers did to one text: nothing of either is lost where they didn't meet. */
 import { Text } from "@codemirror/state";
 import { expect, it } from "vitest";
-import { lineChanges, lostChanges } from "../src/merging";
+import { lineChanges, lostChanges, patched } from "../src/merging";
 
 const text = (...lines: string[]) => Text.of(lines);
 const NOTE = text("# Garden", "", "Beds.", "", "Two cans.", "```", "Spade.", "```", "");
@@ -43,4 +43,15 @@ it("says so where both changed the same line", () => {
 
   expect(lostChanges(NOTE, after, now)).toMatchObject({ isUnclear: true });
   expect(lostChanges(NOTE, after, now).changes.empty).toBe(true);
+});
+
+it("carries out what the server says that it wrote, and nothing that is of another text", () => {
+  const note = text("# Garden", "", "Beds.", "--- a list", "Two cans.");
+  const diff = "--- a/Garden.md\n+++ b/Garden.md\n@@ -1,5 +1,6 @@\n # Garden\r\n \r\n-Beds.\r\n---- a list\r\n+Two beds.\r\n+A bench.\r\n+--- a list\r\n-Two cans.\n\\ No newline at end of file\n+One can.\n\\ No newline at end of file\n";
+
+  expect(patched(note, diff)?.toString()).toBe("# Garden\n\nTwo beds.\nA bench.\n--- a list\nOne can.");
+  expect(patched(text("# Garden", "", "Typed.", "--- a list", "Two cans."), diff)).toBeUndefined();
+  expect(patched(text("# Garden"), diff)).toBeUndefined();
+  expect(patched(text("a", "b", "c", ""), "--- a/N.md\n+++ b/N.md\n@@ -1,0 +2 @@\n+new\n@@ -3 +3,0 @@\n-c\n")?.toString()).toBe("a\nnew\nb\n");
+  expect(patched(text(""), "--- a/N.md\n+++ b/N.md\n@@ -0,0 +1,2 @@\n+\uFEFFa\n+b\n")?.toString()).toBe("a\nb\n");
 });

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as Late
 
 from tests.page.test_plugin import GARDEN, Desk, desk
 
@@ -17,15 +18,19 @@ def wait_for_cards(at: Desk, count: int) -> None:
     expect(at.tab.get_by_role("group", name="Proposed change by")).to_have_count(count)
 
 
-def type_first(at: Desk, text: str) -> None:
-    """Type at the beginning of the note; nothing of it is saved."""
+def type_first(at: Desk, text: str, key: str = "Control+Home") -> None:
+    """Type at the beginning of the note, or where another key leads; nothing of it is saved."""
     at.tab.locator(".cm-content").click(position={"x": 60, "y": 10})
-    at.tab.keyboard.press("Control+Home")
+    at.tab.keyboard.press(key)
     at.tab.keyboard.type(text)
 
 
 def wait_for_text(at: Desk, text: str) -> None:
-    at.tab.wait_for_function("text => window.text() === text", arg=text)
+    try:
+        at.tab.wait_for_function("text => window.text() === text", arg=text)
+    except Late:
+        assert at.tab.evaluate("[window.text(), app.workspace.active.saved]") == [text, at.read()]  # shows what it is
+        raise
 
 
 @pytest.mark.parametrize("typed", ["", "Unsaved "], ids=["saved", "unsaved"])
@@ -58,14 +63,68 @@ def test_quick_clicks_and_what_is_typed_and_saved_before_the_editor_reads_the_fi
         for card in tab.get_by_role("group", name="Proposed change by").all()[:2]:
             card.get_by_role("button", name="Accept", exact=True).dispatch_event("click")
         tab.wait_for_function("requests.filter((one) => one.endsWith('/accept')).length > 0")
-        type_first(at, "Typed ")
+        type_first(at, "Typed", "Control+End")  # beside none of the two, which may be decided later than it is saved
         tab.evaluate("app.workspace.active.save()")
         wait_for_cards(at, 1)
-        wanted = "Typed " + GARDEN.replace("Beds along", "Two beds along").replace("two cans", "one can")
+        wanted = GARDEN.replace("Beds along", "Two beds along").replace("two cans", "one can") + "Typed"
         wait_for_text(at, wanted)
         tab.wait_for_function("window.text() === app.workspace.active.saved")
 
         assert at.read() == wanted
+
+
+SAVE_BEFORE_THE_ANSWER = """() => {
+  const plain = window.fetch;
+  window.fetch = async (...given) => {
+    const answer = await plain(...given);
+    if (given[0] === "/proxy" && JSON.parse(given[1].body).url.endsWith("/accept")) {
+      window.fetch = plain;
+      app.workspace.active.editor.cm.dispatch({changes: {from: 0, insert: "Typed "}});
+      await app.workspace.active.save();
+    }
+    return answer;
+  };
+}"""
+
+
+@pytest.mark.parametrize("of_a_kind", ["cards", "blocks"])
+def test_a_save_between_the_servers_write_and_its_answer_takes_nothing_back(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str], of_a_kind: str
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        if of_a_kind == "blocks":
+            tab.evaluate("app.tab.setControlValue('showing', 'blocks')")
+        (proposal,) = at.propose(("two cans", "one can"))
+        if of_a_kind == "blocks":
+            tab.wait_for_function("text().split('#ai_edit').length === 2")
+        else:
+            wait_for_cards(at, 1)
+        tab.evaluate("window.late_ms = 600_000")
+        tab.evaluate(SAVE_BEFORE_THE_ANSWER)
+        at.app.run("accept-note")
+        wanted = "Typed " + GARDEN.replace("two cans", "one can")
+        wait_for_text(at, wanted)
+        tab.wait_for_function("window.text() === app.workspace.active.saved")
+
+        assert at.read() == wanted
+        assert at.status(proposal) == "accepted"
+
+
+def test_what_fits_no_more_is_told_and_the_others_are_accepted_all_the_same(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        proposals = at.propose(*EDITS)
+        wait_for_cards(at, 3)
+        note = at.vault / "Garden.md"
+        _ = note.write_text(GARDEN.replace("two cans", "three cans"), encoding="utf-8")
+        wait_for_text(at, GARDEN.replace("two cans", "three cans"))
+        at.app.run("accept-all")
+        said = tab.locator(".notice").last
+        expect(said).to_contain_text("Accepted 2 pending edits, but not 1: ")
+
+        wait_for_text(at, ALL.replace("one can", "three cans").replace("two cans", "three cans"))
+        assert [at.status(name) for name in proposals] == ["accepted", "stale", "accepted"]
 
 
 def test_undo_over_a_note_with_unsaved_text_keeps_that_text(
