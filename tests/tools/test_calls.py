@@ -115,6 +115,30 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
     assert caught.value.hint == "it takes query, count, mode, deep, tags"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"limit": "abc"}, "search_vault can't be called so: limit: input should be a valid integer"),
+        ({"limit": "abc", "folders": None}, "search_vault can't be called so: limit: input should be a valid integer"),
+        ({"limit": 0}, "limit is 0"),
+        ({"top_k": 201}, "top_k is 201"),
+        ({"n_results": 0}, "n_results is 0"),
+        ({"n_results": None, "k": 0}, "k is 0"),
+        ({"search": " "}, "the query is empty"),
+    ],
+)
+def test_a_bad_value_is_told_under_the_name_that_the_caller_gave(
+    context: Context, arguments: dict[str, object], message: str
+) -> None:
+    row = tables.build_table().find("search_vault")
+    query = {} if "search" in arguments else {"query": "x"}
+    with pytest.raises(BadInput) as caught:
+        registry.invoke_tool(row, context, {**query, **arguments})
+
+    assert caught.value.message.startswith(message)
+    assert str(caught.value) == caught.value.message
+
+
 def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Context) -> None:
     unknown: dict[str, object] = {f"{number}{'x' * 5_000}": 1 for number in range(1_000)}
     with pytest.raises(BadInput) as caught:
