@@ -14,7 +14,7 @@ from knapper.app import tables
 from knapper.errors import BadInput, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import registry
-from knapper.tools.context import Context
+from knapper.tools.context import Context, ToolSelection
 from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
 from tests.tools import opened
@@ -268,6 +268,24 @@ def test_a_tool_that_isnt_there_is_told_with_the_nearest(context: Context) -> No
         ToolTable([ECHO]).call("ehco", {}, lambda _: context)
 
     assert caught.value.hint == "did you mean 'echo'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "hint"),
+    [
+        ("append", "full", "did you mean 'append_to_file' or 'append_to_section'?"),
+        ("get_backlinks", "full", "did you mean 'get_links' or 'find_backlinks'?"),
+        ("write_fil", "full", "did you mean 'write_file'?"),
+        ("write_fil", "read-only", "did you mean 'read_file' or 'list_files_by_frontmatter'?"),
+        ("list_all_tag", "full", "did you mean 'list_tags'?"),
+        ("xyzzy", "full", "find_tool finds tools by what they do"),
+    ],
+)
+def test_the_nearest_tools_are_those_that_the_caller_may_use(name: str, choice: ToolSelection, hint: str) -> None:
+    with pytest.raises(NotFound) as caught:
+        tables.build_table().find(name, choice)
+
+    assert caught.value.hint == hint
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

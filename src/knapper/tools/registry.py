@@ -512,15 +512,21 @@ class ToolTable:
         """Return the rows that a selection lists."""
         return tuple(row for row in self.specs if is_listed(row, choice))
 
-    def find(self, name: str) -> ToolSpec:
+    def find(self, name: str, choice: ToolSelection = "full") -> ToolSpec:
         """Return a tool's row.
+
+        Args:
+            name: The tool's name.
+            choice: What the caller may use; the hint names no other tool.
 
         Raises:
             NotFound: There is no such tool; the hint names the nearest.
         """
         row = self._specs.get(name)
         if row is None:
-            raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._specs), code="no_tool")
+            callable_names = (row.name for row in self.specs if is_callable(row, choice) and not row.is_twin)
+            hint = suggest_tools(name, callable_names)
+            raise NotFound(f"there is no tool '{name}'", hint=hint, code="no_tool")
         return row
 
     def parameters(
@@ -586,8 +592,19 @@ def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[st
     return {**parameters, "properties": properties}
 
 
-def _suggest_tool(name: str, known: Iterable[str]) -> str:
+_MIN_LIKENESS: Final = 60
+"""Least likeness of a name that is suggested, of 100."""
+_LIKENESS_RANGE: Final = 15
+"""How much less like the nearest name another one may be."""
+_MAX_SUGGESTIONS: Final = 3
+
+
+def suggest_tools(name: str, known: Iterable[str]) -> str:
+    """Make a hint of the tool names that are most like *name*: ``did you mean 'find_tool' or 'find_notes'?``."""
     from rapidfuzz import process  # noqa: PLC0415 - only a mistyped name costs it
 
-    match = process.extractOne(name, list(known), score_cutoff=60)
-    return f"did you mean '{match[0]}'?" if match else "find_tool finds tools by what they do"
+    matches = process.extract(name, list(known), score_cutoff=_MIN_LIKENESS, limit=_MAX_SUGGESTIONS)
+    if not matches:
+        return "find_tool finds tools by what they do"
+    nearest = [f"'{match}'" for match, likeness, _ in matches if likeness >= matches[0][1] - _LIKENESS_RANGE]
+    return f"did you mean {' or '.join([', '.join(nearest[:-1]), nearest[-1]] if nearest[1:] else nearest)}?"
