@@ -75,7 +75,7 @@ def stale_error(note: Note, base: str) -> ConflictError:
     """Build the error for a note that isn't what a request was made against."""
     return ConflictError(
         f"{note.path} changed meanwhile: it isn't {base} any more",
-        hint="read it again, and make the change against its current hash",
+        hint="read it again, and make the change against what it holds now",
         code="stale",
         details={"current_hash": note.hash, "path": note.path},
     )
