@@ -374,6 +374,22 @@ def test_no_tool_is_called_through_another_one_that_the_model_is_not_offered(vau
     assert (call.success, call.answer["code"]) == (False, "no_tool")
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"), [("read_fil", "did you mean 'read_file'?"), ("list_nots", "did you mean 'list_notes'?")]
+)
+def test_a_mistyped_tool_is_told_with_the_nearest_that_the_model_is_offered(
+    vault: opened.Opener, name: str, hint: str
+) -> None:
+    rows = [row for row in tables.build_table().specs if row.name != "find_notes"]
+    model = Model([[Call("call_tool", {"name": name, "arguments": {}})], ["Fine."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model, rows), context)
+
+    (call,) = [event for event in events if isinstance(event, ToolResult)]
+    assert (call.success, call.answer["hint"]) == (False, hint)
+
+
 def test_a_tool_that_is_offered_can_be_called_through_another_one(vault: opened.Opener) -> None:
     model = Model([[Call("call_tool", {"name": "read_file", "arguments": '{"path": "Garden.md"}'})], ["Fine."]])
 

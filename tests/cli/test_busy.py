@@ -51,6 +51,19 @@ def test_an_index_that_is_being_filled_is_to_be_waited_for(
     assert "run `knap index`" not in said
 
 
+def test_the_status_says_whether_the_index_is_being_filled(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with refresh.acquire_process_lock(folder, wait_s=0):
+        main.run(["-v", str(vault), "status", "--json"])
+        while_filled = json.loads(capsys.readouterr().out)
+    main.run(["-v", str(vault), "status", "--json"])
+    afterwards = json.loads(capsys.readouterr().out)
+
+    assert (while_filled["index_incomplete"], while_filled["indexing"]) == (True, True)
+    assert (afterwards["index_incomplete"], afterwards["indexing"]) == (True, False)
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", ["status", "doctor"])
 def test_an_index_that_nobody_fills_is_to_be_filled(

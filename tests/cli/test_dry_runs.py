@@ -1,5 +1,6 @@
 """``--dry-run`` is an option of the commands that change something, and of no others."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import click
 import pytest
 
 from knapper.cli import main
+from knapper.cli.output import ExitCode
 
 READING = [
     ["read", "A.md"],
@@ -66,3 +68,24 @@ def test_the_help_of_a_command_that_only_reads_does_not_name_it(capsys: pytest.C
         _ = main.run([*group, "--help"])
 
         assert "--dry-run" not in capsys.readouterr().out
+
+
+def test_an_undo_that_would_fail_says_so_in_json_as_by_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = tmp_path / "A.md"
+    note.write_text("one\n", encoding="utf-8")
+    vault = ["-v", str(tmp_path)]
+    assert main.run([*vault, "edit", "A.md", "one", "two"]) == 0
+    note.write_text("by an editor\n", encoding="utf-8")
+
+    capsys.readouterr()
+    code = main.run([*vault, "undo", "--dry-run", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    real_code = main.run([*vault, "undo", "--json"])
+    real = json.loads(capsys.readouterr().out)
+
+    assert (code, real_code) == (ExitCode.CONFLICT, ExitCode.CONFLICT)
+    assert (answer["success"], answer["code"]) == (real["success"], real["code"]) == (False, "conflict")
+    assert answer["error"] == "undoing would fail: 'A.md' has changed"
+    assert (answer["status"], [row["path"] for row in answer["left"]]) == ("planned", ["A.md"])

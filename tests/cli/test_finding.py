@@ -84,8 +84,11 @@ def test_in_another_order_only_notes_that_hold_a_word_stand(vault: Path, capsys:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--tag", "hom"], ["note: no note has the tag #hom: list_tags, or `knap tags`, lists them"]),
-        (["--tag", "#home/yar"], ["note: no note has the tag #home/yar: list_tags, or `knap tags`, lists them"]),
+        (["--tag", "hom"], ["note: no note has the tag #hom: the list of tags (`knap tags`) has the others"]),
+        (
+            ["--tag", "#home/yar"],
+            ["note: no note has the tag #home/yar: the list of tags (`knap tags`) has the others"],
+        ),
         (["--property", "statsu=open"], ["note: no note has the property 'statsu'"]),
         (["--property", "statsu~op"], ["note: no note has the property 'statsu'"]),
         (["--property", "statsu"], ["note: no note has the property 'statsu'"]),

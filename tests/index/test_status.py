@@ -90,11 +90,11 @@ def test_a_note_that_was_never_embedded_replaces_nothing(tmp_path: Path) -> None
 
 def test_the_status_says_which_model_is_replaced() -> None:
     counts: dict[str, object] = {"notes": 1, "files": 1, "chunks": 4, "embedded": 2, "pending": 2, "size_bytes": 9}
-    counts |= {"model": "now", "index_incomplete": True, "built": "", "skipped": [], "problems": 0}
+    counts |= {"model": "now", "index_incomplete": True, "built": "", "skipped": [], "problems": 0, "indexing": False}
     answer = cast("VaultStatus", counts)
     places = {"vault": "v", "index": "i"}
 
-    replacing = render_status({**answer, "replaced_model": "before"}, places, busy=False)
+    replacing = render_status({**answer, "replaced_model": "before"}, places)
 
     assert "model   now; it replaces before, and words alone find what waits" in replacing
-    assert "replaces" not in render_status({**answer, "replaced_model": ""}, places, busy=False)
+    assert "replaces" not in render_status({**answer, "replaced_model": ""}, places)

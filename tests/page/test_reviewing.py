@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from knapper.changes.writer import SubmitOptions
 from knapper.config import Vault
@@ -13,6 +13,7 @@ from knapper.tools import files, notes
 from tests.index import worlds
 from tests.page import reviews, sites
 from tests.page.reviews import BARN, BARREL, OLD_BARREL, SHED, hunk, reviewing, two_places, unit, waits
+from tests.page.test_shell import picture
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -289,3 +290,23 @@ def test_a_proposal_that_isnt_there_is_said_not_to_be(tmp_path: Path, tab: Page)
         site.enter(tab, "/app/review/nothing")
 
         expect(tab.get_by_role("heading", name="This proposal can't be shown")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_title_of_a_change_is_whole_on_a_narrow_phone(tmp_path: Path, browser: Browser, width: int) -> None:
+    name = "Plans for the garden and the shed"
+    with (
+        reviews.serving(tmp_path, notes={f"{name}.md": "The spade hangs in the shed.\n"}) as site,
+        browser.new_context(viewport={"width": width, "height": 568}, locale="en") as context,
+    ):
+        proposal = reviews.propose(site, f"{name}.md", **{SHED: BARN})
+        tab = context.new_page()
+        reviewing(site, tab, proposal)
+        title = tab.get_by_role("heading", name=name, level=1)
+        picture(tab, f"review-title-{width}")
+
+        expect(title).to_be_visible()
+        expect(tab.get_by_role("button", name="Accept all")).to_be_in_viewport()
+        cut = "e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight"
+        assert title.evaluate(cut) is False
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width

@@ -16,6 +16,7 @@ from knapper.app import Hub
 from knapper.config import ClientSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.config.settings import SETTINGS
+from knapper.index import refresh
 from knapper.server import credentials
 from knapper.server.http import clients, indexing
 from knapper.server.http.app import Mount
@@ -488,6 +489,22 @@ def test_a_first_visit_leads_from_the_index_over_the_model_to_a_question(tmp_pat
         expect(tab.get_by_role("heading", name="Recently changed")).to_be_visible()
 
         expect(card).to_have_count(0)
+
+
+@pytest.mark.timeout(120)
+def test_the_first_steps_offer_no_second_indexing_while_one_is_under_way(tmp_path: Path, tab: Page) -> None:
+    with serving(tmp_path) as site:
+        engine = site.hub.open("").engine
+        with refresh.acquire_process_lock(engine.folder, wait_s=10) as is_held:
+            assert is_held
+            site.enter(tab)
+            card = tab.get_by_role("region", name="First steps")
+            expect(card.get_by_role("status")).to_have_text("Being indexed right now.")
+            expect(card.get_by_role("button", name="Index now")).to_have_count(0)
+            picture(tab, "first-indexing")
+            assert axe.findings(tab) == []
+
+        expect(card.get_by_role("button", name="Index now")).to_be_visible()
 
 
 @pytest.mark.timeout(120)

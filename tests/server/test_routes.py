@@ -60,6 +60,15 @@ def test_names_with_signs_and_letters_of_all_scripts_are_found(tmp_path: Path) -
     assert found.json()["path"] == name
 
 
+@pytest.mark.parametrize("limit", ["0", "abc", "9999"])
+def test_a_bad_value_is_told_under_the_name_that_the_request_gave(tmp_path: Path, limit: str) -> None:
+    status, error = call(tmp_path, "GET", f"/search?query=rain&limit={limit}")
+
+    assert status == 422
+    assert "limit" in error["error"]
+    assert "n_results" not in error["error"]
+
+
 @pytest.mark.parametrize("name", ["two\nlines.md", "In/two\nlines.md", "last\n"])
 def test_a_name_of_several_lines_is_found(tmp_path: Path, name: str) -> None:
     with apps.world(tmp_path, notes={name: "# Ü\n"}) as world, world.client() as client:

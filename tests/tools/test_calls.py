@@ -14,7 +14,7 @@ from knapper.app import tables
 from knapper.errors import BadInput, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools import registry
-from knapper.tools.context import Context
+from knapper.tools.context import Context, ToolSelection
 from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
 from tests.tools import opened
@@ -113,6 +113,30 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
     assert problem in caught.value.message
     assert caught.value.code == "bad_arguments"
     assert caught.value.hint == "it takes query, count, mode, deep, tags"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"limit": "abc"}, "search_vault can't be called so: limit: input should be a valid integer"),
+        ({"limit": "abc", "folders": None}, "search_vault can't be called so: limit: input should be a valid integer"),
+        ({"limit": 0}, "limit is 0"),
+        ({"top_k": 201}, "top_k is 201"),
+        ({"n_results": 0}, "n_results is 0"),
+        ({"n_results": None, "k": 0}, "k is 0"),
+        ({"search": " "}, "the query is empty"),
+    ],
+)
+def test_a_bad_value_is_told_under_the_name_that_the_caller_gave(
+    context: Context, arguments: dict[str, object], message: str
+) -> None:
+    row = tables.build_table().find("search_vault")
+    query = {} if "search" in arguments else {"query": "x"}
+    with pytest.raises(BadInput) as caught:
+        registry.invoke_tool(row, context, {**query, **arguments})
+
+    assert caught.value.message.startswith(message)
+    assert str(caught.value) == caught.value.message
 
 
 def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Context) -> None:
@@ -244,6 +268,24 @@ def test_a_tool_that_isnt_there_is_told_with_the_nearest(context: Context) -> No
         ToolTable([ECHO]).call("ehco", {}, lambda _: context)
 
     assert caught.value.hint == "did you mean 'echo'?"
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "hint"),
+    [
+        ("append", "full", "did you mean 'append_to_file' or 'append_to_section'?"),
+        ("get_backlinks", "full", "did you mean 'get_links' or 'find_backlinks'?"),
+        ("write_fil", "full", "did you mean 'write_file'?"),
+        ("write_fil", "read-only", "did you mean 'read_file' or 'list_files_by_frontmatter'?"),
+        ("list_all_tag", "full", "did you mean 'list_tags'?"),
+        ("xyzzy", "full", "find_tool finds tools by what they do"),
+    ],
+)
+def test_the_nearest_tools_are_those_that_the_caller_may_use(name: str, choice: ToolSelection, hint: str) -> None:
+    with pytest.raises(NotFound) as caught:
+        tables.build_table().find(name, choice)
+
+    assert caught.value.hint == hint
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

@@ -135,7 +135,7 @@ def test_an_empty_folder_is_no_error_and_a_missing_one_is(partly: Opener) -> Non
     assert (empty["results"], empty["total"]) == ([], 0)
     assert (missing.value.code, missing.value.details["nearest"]) == ("no_such_folder", ["Work"])
     assert str(hidden.value) == "no folder 'Secret' in the vault"
-    assert hidden.value.hint == "the tool explore_vault lists the folders"
+    assert hidden.value.hint == "explore the vault for its folders"
 
 
 def test_what_is_hidden_is_neither_listed_nor_counted(partly: Opener) -> None:

@@ -131,6 +131,30 @@ def test_a_value_keeps_its_type_whatever_the_property_had(vault: Opener) -> None
     assert vault.text("N0.md") == NOTE.replace("tags: [a]", "tags: 5").replace("id: 007", "id: false")
 
 
+@pytest.mark.parametrize(
+    ("before", "value", "notice"),
+    [
+        ("4", "good", "N.md: k was a number and becomes text"),
+        ("4", 5, None),
+        ("4", "5", None),
+        ("true", "maybe", "N.md: k was true or false and becomes text"),
+        ("true", "off", None),
+        ("[a, b]", "c", None),
+        ("[a, b]", '"c"', "N.md: k was a list and becomes text"),
+        ("{a: 1}", ["a"], "N.md: k was a map and becomes a list"),
+        ("word", 5, "N.md: k was text and becomes a number"),
+        ("", "word", None),
+        ("4", None, None),
+    ],
+)
+def test_another_type_is_told_in_a_note(tmp_path: Path, before: str, value: JSONValue, notice: str | None) -> None:
+    with opened.vault(tmp_path, {"N.md": f"---\nk: {before}\n---\n"}).open() as context:
+        answer = files.update_frontmatter(context, "N.md", "K", value=value)
+
+    assert answer["status"] == "applied"
+    assert answer.get("notes", []) == ([notice] if notice else [])
+
+
 def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(NotFound):
         files.update_frontmatter(context, "N0.md", "nothing", operation="remove")

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.tools import search
 from knapper.tools.context import Context, parse_property_test
 from knapper.tools.notes import list_tags, vault_status
@@ -55,24 +55,28 @@ def test_no_match_is_a_success_with_a_message(tmp_path: Path) -> None:
     assert (answer["success"], answer["message"], answer["results"]) == (True, "No matching documents found", [])
 
 
-@pytest.mark.parametrize("folder", ["secrets", "secret", "../elsewhere"])
-def test_a_folder_that_is_not_there_is_told_where_nothing_is_found(tmp_path: Path, folder: str) -> None:
-    with context(tmp_path, Policy(client="test", hidden=("secret/",))) as ctx:
-        answer = search_vault(ctx, "alpha", folders=[folder])
+@pytest.mark.parametrize(
+    ("folder", "error"), [("secrets", NotFound), ("secret", NotFound), ("../elsewhere", RefusedError)]
+)
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, folder: str, error: type[KnapError]) -> None:
+    with context(tmp_path, Policy(client="test", hidden=("secret/",))) as ctx, pytest.raises(error) as raised:
+        search_vault(ctx, "alpha", folders=[folder])
 
-    (told,) = answer["notes"]
-    assert f"'{folder}'" in told
-    assert answer["results"] == []
-    assert "nearest" not in told
+    assert f"'{folder}'" in raised.value.message
+    assert "nearest" not in raised.value.hint
 
 
-def test_a_folder_that_holds_nothing_that_fits_is_no_matter(tmp_path: Path) -> None:
+def test_a_mistyped_folder_is_an_error_even_beside_one_with_results(tmp_path: Path) -> None:
     with context(tmp_path) as ctx:
         nothing = search_vault(ctx, "zzzz", mode="keyword", folders=["secret"])
-        mistyped = search_vault(ctx, "alpha", mode="keyword", folders=["secrte"])
+        found = search_vault(ctx, "alpha", mode="keyword", folders=["SECRET/"])
+        with pytest.raises(NotFound) as mistyped:
+            search_vault(ctx, "alpha", mode="keyword", folders=["secret", "secrte"])
 
     assert "notes" not in nothing
-    assert mistyped["notes"] == ["no folder 'secrte' in the vault; nearest: 'secret'"]
+    assert [row["source"] for row in found["results"]] == ["secret/b.md"]
+    assert (mistyped.value.message, mistyped.value.hint) == ("no folder 'secrte' in the vault", "nearest: 'secret'")
+    assert mistyped.value.code == "no_such_folder"
 
 
 def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> None:
@@ -107,12 +111,10 @@ def test_a_wrong_argument_is_named(tmp_path: Path, call: dict[str, object], mess
 def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -> None:
     with context(tmp_path, Policy(client="guest", hidden=("secret/", "bad.md"))) as ctx:
         answer = search_vault(ctx, "alpha secret", 50)
-        named = search_vault(ctx, "alpha", folders=["secret"])
         typo = search_vault(ctx, "secrett")
         status = vault_status(ctx)
 
     assert {row["source"] for row in answer["results"]} == {"a.md"}
-    assert named["results"] == []
     assert "secret/b" not in str(typo)
     assert (status["notes"], status["files"], status["problems"], status["skipped"]) == (1, 1, 0, [])
 

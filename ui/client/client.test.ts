@@ -85,6 +85,16 @@ describe("calls", () => {
     expect((failure as Failure).details).toMatchObject({ hash: "h" });
   });
 
+  it.each([
+    ["send it as 'Authorization: Bearer TOKEN'; `knap token` tells where it lies", "sign in again, or connect this device anew"],
+    ["/openapi.json lists what there is", "the server may be of another version"],
+    ["try again", "try again"],
+  ])("fail with a hint in a person's words: %s", async (hint, shown) => {
+    const { client } = clientOf([{ status: 409, json: { error: "it failed", code: "stale", hint } }]);
+
+    await expect(client.get("/proposals")).rejects.toMatchObject({ hint: shown });
+  });
+
   it("tell when the server doesn't know the caller", async () => {
     const onUnauthorized = vi.fn();
     const { client } = clientOf([{ status: 401, json: {} }], { onUnauthorized });

@@ -7872,6 +7872,7 @@ export interface operations {
                         embedded: number;
                         files: number;
                         index_incomplete: boolean;
+                        indexing: boolean;
                         model: string;
                         notes: number;
                         pending: number;

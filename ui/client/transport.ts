@@ -1,5 +1,7 @@
 /** How requests reach the server: by `fetch` in a browser, by something else where an app must use its own. */
 
+import { hintForPerson } from "./hints";
+
 export interface Exchange {
   method: string;
   /** Begins with a slash; the transport knows the host. */
@@ -71,7 +73,7 @@ export function failureOfAnswer(status: number, text: string): Failure {
   }
   const { error, code, hint, ...details } = told;
   const word = (value: unknown, otherwise: string) => (typeof value === "string" && value ? value : otherwise);
-  return new Failure(word(error, `the server returned ${status}`), word(code, "error"), word(hint, ""), status, details);
+  return new Failure(word(error, `the server returned ${status}`), word(code, "error"), hintForPerson(word(hint, "")), status, details);
 }
 
 const OFFLINE_HINT = "is `knap serve` running?";

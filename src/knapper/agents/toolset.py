@@ -445,7 +445,8 @@ def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValu
 def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
     """Return an error for a tool that doesn't exist or a call whose arguments are cut off."""
     if row is None:
-        missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
+        hint = registry.suggest_tools(name, (each.name for each in session.rows.values() if not each.is_twin))
+        missing = NotFound(f"there is no tool '{name[:80]}' here", hint=hint, code="no_tool")
         return _return_answer(session, call_id, CALL_TOOL, answers.as_json(missing.as_dict()))
     cut = BadInput(_TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off")
     return _return_answer(session, call_id, name, answers.as_json(cut.as_dict()))

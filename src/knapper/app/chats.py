@@ -200,7 +200,7 @@ class ClientChats:
         if not view.visible(view.parse(raw)):
             raise RefusedError(
                 "the active file is hidden from this client, or from its agent",
-                hint="leave active_file out, or have the owner show it: `knap config` tells what hides it",
+                hint="ask without it, or have the owner show it: `knap config` tells what hides it",
                 code="note_hidden",
             )
         return self.conversations.locate(raw)

@@ -75,7 +75,7 @@ def build_order(settings: Settings, request: RunRequest, grants: Grants) -> RunO
     if request.profile not in list_profiles(settings):
         raise RefusedError(
             f"scripts may read nothing beyond the vaults here, as the profile '{request.profile}' would",
-            hint="leave profile out; the owner allows folders by scripts.fs_read, and hosts by scripts.net_allow",
+            hint="go without a profile; the owner allows folders by scripts.fs_read, and hosts by scripts.net_allow",
             code="profile_refused",
         )
     run_settings = settings.runs
@@ -433,4 +433,4 @@ class ClientRuns:
 
 
 def _run_not_found(run_id: str) -> NotFound:
-    return NotFound(f"there is no run '{run_id[:80]}'", hint="GET /runs lists them", code="no_run")
+    return NotFound(f"there is no run '{run_id[:80]}'", hint="it may have been deleted; list the runs", code="no_run")

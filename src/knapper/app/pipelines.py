@@ -246,7 +246,7 @@ def _check_limits(settings: Settings, limits: TaskLimits, grants: Grants) -> Non
         if is_exceeding:
             raise RefusedError(
                 f"'{name}' is more than the owner allows",
-                hint="leave it out, or give what /ask/defaults shows at most",
+                hint="give less, or leave it out; the owner's settings say how much at most",
                 code="over_limit",
             )
 

@@ -95,7 +95,8 @@ def draft_tag_rename(view: View, request: RenameTag, tagged: Sequence[NotePath])
         )
     if not files:
         raise NotFound(
-            f"no note has the tag #{request.old.removeprefix('#')}", hint="list_tags, or `knap tags`, lists them"
+            f"no note has the tag #{request.old.removeprefix('#')}",
+            hint="the list of tags (`knap tags`) has the others",
         )
     return files
 

@@ -17,6 +17,7 @@ from knapper.changes.text import blocks, positions, properties, splices, yaml_va
 from knapper.changes.text import replacement as text_replacement
 from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import BadInput, ConflictError
+from knapper.jsontypes import JSONValue
 from knapper.vault import parser
 from knapper.vault.parser import Note
 
@@ -74,7 +75,7 @@ def stale_error(note: Note, base: str) -> ConflictError:
     """Build the error for a note that isn't what a request was made against."""
     return ConflictError(
         f"{note.path} changed meanwhile: it isn't {base} any more",
-        hint="read it again, and make the change against its current hash",
+        hint="read it again, and make the change against what it holds now",
         code="stale",
         details={"current_hash": note.hash, "path": note.path},
     )
@@ -100,7 +101,10 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
             add = positions.insert_after_frontmatter if request.where == "start" else positions.append_to_file
             return _text_change([add(snapshot, request.content)], anchored=True)
         case EditProperty():
-            return TextChange(splices=_edit_property(snapshot, request), needs=frozenset({"properties"}), anchored=True)
+            edit = _edit_property(snapshot, request)
+            notices = _type_notices(request.path, edit) if request.word == "set" else ()
+            needs = frozenset[Capability]({"properties"})
+            return TextChange(splices=edit.splices, needs=needs, anchored=True, notices=notices)
         case Rewrite():
             return _text_change([_rewrite_all(snapshot, request.content)], anchored=True)
 
@@ -120,22 +124,43 @@ def _spelling_notices(path: str, replacement: text_replacement.TextReplacement) 
     )
 
 
-def _edit_property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
+def _type_notices(path: str, edit: properties.PropertyEdit) -> tuple[str, ...]:
+    """Return a notice where a value gets another type, which Obsidian and queries may treat differently."""
+    if edit.before is None or edit.after is None:
+        return ()
+    old, new = _type_name(edit.before), _type_name(edit.after)
+    return () if old == new else (f"{path}: {edit.key} was {old} and becomes {new}",)
+
+
+def _type_name(value: JSONValue) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "a map"
+        case _:
+            return "text"
+
+
+def _edit_property(snapshot: Snapshot, request: EditProperty) -> properties.PropertyEdit:
     name, value = request.name, request.value
     match request.word:
         case "set":
             typed = yaml_values.interpret_value(snapshot, name, value) if isinstance(value, str) else value
-            outcome = properties.set_property(snapshot, name, typed)
+            return properties.set_property(snapshot, name, typed)
         case "append":
             typed = yaml_values.interpret_item(snapshot, name, value) if isinstance(value, str) else value
-            outcome = properties.append_to_property(snapshot, name, typed)
+            return properties.append_to_property(snapshot, name, typed)
         case "remove":
-            outcome = properties.remove_property(snapshot, name)
+            return properties.remove_property(snapshot, name)
         case "rename":
             if not isinstance(value, str):
                 raise BadInput(f"{name!r} can't be renamed to {value!r}", hint="the new name is text")
-            outcome = properties.rename_property(snapshot, name, value)
-    return outcome.splices
+            return properties.rename_property(snapshot, name, value)
 
 
 def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:

@@ -170,7 +170,8 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
     "list the journal for what was changed": "`knap log` lists what was changed",
     "list the journal for what took it back": "`knap log` shows what undid it",
     "list or search the vault for its name": "`knap find` lists the notes",
-    "Give the text in content.": "give the text after the heading, or - for the standard input",
+    "explore the vault for its folders": "`knap tool explore_vault` lists the folders",
+    "give the text in content": "give the text after the heading, or - for the standard input",
 }
 """A hint, and what it comes to at a terminal."""
 

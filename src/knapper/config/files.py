@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from knapper.errors import SetupError
 
 MAX_CONFIG_BYTES = 1_000_000
 """A larger file is no configuration."""
+_FileKind = Literal["configuration", "environment file"]
+"""What a file is called in errors."""
 
 _TOML_POSITION = re.compile(r" ?\(at line (\d+), column \d+\)")
 _SECTION_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
@@ -42,16 +44,16 @@ def read_toml(path: Path) -> ConfigDocument:
     """
     import tomllib  # noqa: PLC0415 - 4 ms that only reading a configuration should cost
 
-    text = _read_config_text(path)
+    text = _read_config_text(path, "configuration")
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
-        raise _invalid_error(path, 0, "it is nested too deeply") from error
+        raise _invalid_error("configuration", path, 0, "it is nested too deeply") from error
     except ValueError as error:  # TOMLDecodeError, and numbers too long for Python
         position = _TOML_POSITION.search(str(error))
         end = text.rstrip().count("\n") + 1 if "end of document" in str(error) else 0
         line = int(position.group(1)) if position else end
-        raise _invalid_error(path, line, _TOML_POSITION.sub("", str(error))) from error
+        raise _invalid_error("configuration", path, line, _TOML_POSITION.sub("", str(error))) from error
     return ConfigDocument(path=path, values=values, lines=_find_setting_lines(text))
 
 
@@ -65,9 +67,9 @@ def read_env(path: Path) -> ConfigDocument:
 
     values: dict[str, object] = {}
     lines: dict[str, int] = {}
-    for binding in parse_stream(io.StringIO(_read_config_text(path))):
+    for binding in parse_stream(io.StringIO(_read_config_text(path, "environment file"))):
         if binding.error:
-            raise _invalid_error(path, binding.original.line, "it isn't NAME=value")
+            raise _invalid_error("environment file", path, binding.original.line, "it isn't NAME=value")
         if binding.key and binding.value is not None:
             values[binding.key] = binding.value
             lines[binding.key] = binding.original.line + _blank_lines(binding.original.string)
@@ -82,36 +84,36 @@ def path_exists(path: Path) -> bool:
         return True
 
 
-def _read_config_text(path: Path) -> str:
+def _read_config_text(path: Path, kind: _FileKind) -> str:
     try:
         if path.exists() and not path.is_file():
-            raise _unreadable_error(path, "it isn't a file")
+            raise _unreadable_error(kind, path, "it isn't a file")
         with path.open("rb") as file:
             raw = file.read(MAX_CONFIG_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise _unreadable_error(path, getattr(error, "strerror", None) or str(error)) from error
+        raise _unreadable_error(kind, path, getattr(error, "strerror", None) or str(error)) from error
     if len(raw) > MAX_CONFIG_BYTES:
-        raise _unreadable_error(path, f"it is larger than {MAX_CONFIG_BYTES // 1_000_000} MB")
+        raise _unreadable_error(kind, path, f"it is larger than {MAX_CONFIG_BYTES // 1_000_000} MB")
     if b"\0" in raw:
-        raise _invalid_error(path, raw.count(b"\n", 0, raw.index(b"\0")) + 1, "it holds a NUL byte")
+        raise _invalid_error(kind, path, raw.count(b"\n", 0, raw.index(b"\0")) + 1, "it holds a NUL byte")
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise _invalid_error(path, raw.count(b"\n", 0, error.start) + 1, "it isn't UTF-8 text") from error
+        raise _invalid_error(kind, path, raw.count(b"\n", 0, error.start) + 1, "it isn't UTF-8 text") from error
 
 
-def _unreadable_error(path: Path, cause: str) -> SetupError:
+def _unreadable_error(kind: _FileKind, path: Path, cause: str) -> SetupError:
     return SetupError(
-        f"the configuration {path} can't be read: {cause}",
+        f"the {kind} {path} can't be read: {cause}",
         code="config_unreadable",
         hint="check the path and its permissions",
     )
 
 
-def _invalid_error(path: Path, line: int, cause: str) -> SetupError:
+def _invalid_error(kind: _FileKind, path: Path, line: int, cause: str) -> SetupError:
     place = f"{path}, line {line}" if line else str(path)
     return SetupError(
-        f"the configuration {place} is invalid: {cause[:1].lower()}{cause[1:]}",
+        f"the {kind} {place} is invalid: {cause[:1].lower()}{cause[1:]}",
         code="config_invalid",
         hint="correct that line, or move the file away",
     )

@@ -594,7 +594,7 @@ class RateLimit:
             return
         error = RefusedError(
             "this client asks too often",
-            hint="wait as long as Retry-After says; server.requests_per_minute sets the limit",
+            hint="wait a moment; server.requests_per_minute sets the limit",
             code="too_many_requests",
         )
         await error_reply(error, {"retry-after": str(math.ceil(wait_s))})(scope, receive, send)

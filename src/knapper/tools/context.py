@@ -514,7 +514,7 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
     empty_folder = _find_empty_folder(context, path)
     if empty_folder is None:
         nearest = files.nearest_paths(path, _candidate_folders(context, path))
-        hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "the tool explore_vault lists the folders"
+        hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore the vault for its folders"
         message = f"no folder {paths.quote_path(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": nearest})
     return empty_folder
@@ -655,7 +655,7 @@ def missing_names(context: Context, where: Filter) -> Iterator[str]:
     """Yield a remark for each required tag and property that no visible note has."""
     for tag in where.tags[:_MAX_NAMES]:
         if not _has_tag(context, tag):
-            yield f"no note has the tag #{tag.removeprefix('#')}: list_tags, or `knap tags`, lists them"
+            yield f"no note has the tag #{tag.removeprefix('#')}: the list of tags (`knap tags`) has the others"
     for test in where.properties[:_MAX_NAMES]:
         if test.op in _NEEDS_PROPERTY and not has_property(context, test.name):
             yield f"no note has the property '{test.name}'"

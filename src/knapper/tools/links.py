@@ -145,7 +145,7 @@ def _resolve_place(context: Context, raw: str) -> NotePath:
     except NotFound as error:
         nearest += jsontypes.strings_in(error.details.get("nearest"))
     nearest = list(dict.fromkeys(nearest))[:_MAX_NEAREST]
-    hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "the tool explore_vault lists the folders"
+    hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore the vault for its folders"
     raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": nearest})
 
 

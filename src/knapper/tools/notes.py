@@ -536,5 +536,6 @@ def vault_status(context: Context) -> VaultStatus:
         "replaced_model": status.replaced_model,
         "size_bytes": status.size_bytes,
         "index_incomplete": not status.complete,
+        "indexing": context.index.is_being_filled,
         "built": status.built,
     }

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 from typing_extensions import is_typeddict
 
 from knapper import extras
-from knapper.errors import BadInput, KnapError, NotFound
+from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index import database
 from knapper.index.engine import DAMAGE_ERRORS
 from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, objects_in
@@ -342,6 +342,10 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         context = replace(context, submit_options=replace(context.submit_options or SubmitOptions(), **submit_options))
     try:
         return answers.as_json(row.function(context, **values))
+    except CallerError as error:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        _use_sent_names(error, _sent_names(parse_parameters(row).model.model_fields, given))
+        raise
     except ImportError as error:
         problem = extras.explain_import(error)
         if problem is None:
@@ -374,14 +378,17 @@ def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str,
     """
     tool_parameters = parse_parameters(row)
     _check_unicode(row, arguments)
-    named = _apply_aliases(tool_parameters.model.model_fields, arguments)
+    sent_names = _sent_names(tool_parameters.model.model_fields, arguments)
+    own_names = {alias: name for name, alias in sent_names.items()}
+    named = {own_names.get(name, str(name)): value for name, value in arguments.items()}
     try:
         model = tool_parameters.model.model_validate(named)
     except ValidationError as error:
         nulls = _nulled_parameters(tool_parameters.model, named, error)
         if nulls:
-            return check_arguments(row, {name: value for name, value in named.items() if name not in nulls})
-        raise _arguments_error(row, named, error) from None
+            rest = {name: value for name, value in arguments.items() if own_names.get(name, name) not in nulls}
+            return check_arguments(row, rest)
+        raise _arguments_error(row, named, error, sent_names) from None
     unset = tool_parameters.optional - model.model_fields_set
     return {name: getattr(model, name) for name in type(model).model_fields if name not in unset}
 
@@ -398,16 +405,24 @@ def _check_unicode(row: ToolSpec, arguments: Mapping[str, object]) -> None:
         raise BadInput(f"{row.name} was given what isn't JSON: {error}", hint=hint, code="bad_arguments") from None
 
 
-def _apply_aliases(fields: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
-    """Rename arguments with an alias to the parameter's own name; an argument under that name wins."""
-    values = {str(name): value for name, value in arguments.items()}
+def _sent_names(fields: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, str]:
+    """Return the parameters that were given under an alias, each with that; their own name wins."""
+    sent_names: dict[str, str] = {}
     for name in fields:
-        if name in values:
-            continue
-        alias = next((one for one in PARAMETER_ALIASES.get(name, ()) if one in values and one not in fields), None)
-        if alias is not None:
-            values[name] = values.pop(alias)
-    return values
+        aliases = () if name in arguments else PARAMETER_ALIASES.get(name, ())
+        for alias in aliases:
+            if alias in arguments and alias not in fields and alias not in sent_names.values():
+                sent_names[name] = alias
+                break
+    return sent_names
+
+
+def _use_sent_names(error: CallerError, sent_names: Mapping[str, str]) -> None:
+    """Name a parameter as the caller did, where a message begins with it: ``n_results is 0``."""
+    name, _, rest = error.message.partition(" ")
+    if name in sent_names:
+        error.message = f"{sent_names[name]} {rest}"
+        error.args = (error.message,)
 
 
 def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
@@ -420,10 +435,13 @@ def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], 
     }
 
 
-def _arguments_error(row: ToolSpec, arguments: Mapping[str, object], error: ValidationError) -> BadInput:
+def _arguments_error(
+    row: ToolSpec, arguments: Mapping[str, object], error: ValidationError, sent_names: Mapping[str, str]
+) -> BadInput:
     messages: dict[str, list[str]] = {}
     for entry in error.errors(include_url=False, include_input=False, include_context=False):
-        where = ".".join(map(str, _error_path(arguments, entry["loc"])))
+        steps = [str(step) for step in _error_path(arguments, entry["loc"])]
+        where = ".".join([*(sent_names.get(name, name) for name in steps[:1]), *steps[1:]])
         messages.setdefault(where, []).append(_problem_text(entry["type"], entry["msg"]))
     problems = [
         {"parameter": name[:_MAX_NAME_LENGTH], "problem": ", or ".join(dict.fromkeys(texts))}
@@ -494,15 +512,21 @@ class ToolTable:
         """Return the rows that a selection lists."""
         return tuple(row for row in self.specs if is_listed(row, choice))
 
-    def find(self, name: str) -> ToolSpec:
+    def find(self, name: str, choice: ToolSelection = "full") -> ToolSpec:
         """Return a tool's row.
+
+        Args:
+            name: The tool's name.
+            choice: What the caller may use; the hint names no other tool.
 
         Raises:
             NotFound: There is no such tool; the hint names the nearest.
         """
         row = self._specs.get(name)
         if row is None:
-            raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._specs), code="no_tool")
+            callable_names = (row.name for row in self.specs if is_callable(row, choice) and not row.is_twin)
+            hint = suggest_tools(name, callable_names)
+            raise NotFound(f"there is no tool '{name}'", hint=hint, code="no_tool")
         return row
 
     def parameters(
@@ -568,8 +592,19 @@ def add_vault_parameter(parameters: Mapping[str, JSONValue], vaults: Sequence[st
     return {**parameters, "properties": properties}
 
 
-def _suggest_tool(name: str, known: Iterable[str]) -> str:
+_MIN_LIKENESS: Final = 60
+"""Least likeness of a name that is suggested, of 100."""
+_LIKENESS_RANGE: Final = 15
+"""How much less like the nearest name another one may be."""
+_MAX_SUGGESTIONS: Final = 3
+
+
+def suggest_tools(name: str, known: Iterable[str]) -> str:
+    """Make a hint of the tool names that are most like *name*: ``did you mean 'find_tool' or 'find_notes'?``."""
     from rapidfuzz import process  # noqa: PLC0415 - only a mistyped name costs it
 
-    match = process.extractOne(name, list(known), score_cutoff=60)
-    return f"did you mean '{match[0]}'?" if match else "find_tool finds tools by what they do"
+    matches = process.extract(name, list(known), score_cutoff=_MIN_LIKENESS, limit=_MAX_SUGGESTIONS)
+    if not matches:
+        return "find_tool finds tools by what they do"
+    nearest = [f"'{match}'" for match, likeness, _ in matches if likeness >= matches[0][1] - _LIKENESS_RANGE]
+    return f"did you mean {' or '.join([', '.join(nearest[:-1]), nearest[-1]] if nearest[1:] else nearest)}?"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, Unpack
 
-from knapper.errors import BadInput, NotFound, RefusedError
+from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter, PropertyOp, PropertyTest
@@ -99,12 +100,14 @@ def search_vault(
         ``notes`` on what may be missing.
 
     Raises:
+        NotFound: One of the folders isn't there.
         BadInput: An argument is out of its range, or the query holds no word.
     """
     per_note = more.get("per_note", 2)
     check_query(query, n_results, mode, per_note)
     where = build_filter(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
+    where = replace(where, folders=tuple(resolve_folder(context, folder) for folder in where.folders))
     ranking = context.index.search(
         SearchRequest(
             text=query,
@@ -119,7 +122,7 @@ def search_vault(
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     remarks = [*ranking.remarks]
     if not ranking.hits:
-        remarks += [*_missing_folders(context, where.folders), *missing_names(context, where)]
+        remarks += missing_names(context, where)
     explain = more.get("explain", False)
     results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
     if explain:
@@ -298,17 +301,6 @@ def _add_matches(context: Context, query: str, results: Sequence[PassageHit]) ->
     spans = context.index.find_matches(query, [result["content"] for result in results])
     for result, found in zip(results, spans, strict=True):
         result["matches"] = [[start, stop] for start, stop in found]
-
-
-def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
-    """Yield a remark for each folder that isn't there: a mistyped one matches no note."""
-    for raw_folder in folders:
-        try:
-            _ = resolve_folder(context, raw_folder)
-        except NotFound as error:
-            yield f"{error.message}; {error.hint}"
-        except (BadInput, RefusedError) as error:
-            yield error.message
 
 
 def mark_foreign_hits(context: Context, hits: Iterable[Hit]) -> frozenset[NotePath]:

@@ -210,6 +210,14 @@ def test_a_tool_that_isnt_offered_is_an_error_with_a_next_step(tmp_path: Path, n
     assert ("read_file" if name == "read_fil" else "read-only") in told["hint"]
 
 
+def test_a_mistyped_tool_is_told_with_those_alone_that_may_be_called(tmp_path: Path) -> None:
+    limited = ask(settings(tmp_path), tool("write_fil"), choice="read-only")
+    essential = ask(settings(tmp_path), tool("write_fil"), choice="essential")
+
+    assert "write_file" not in json.loads(limited.content[0].text)["hint"]
+    assert json.loads(essential.content[0].text)["hint"] == "did you mean 'write_file'?"
+
+
 @pytest.mark.parametrize(("given", "problem"), [({}, "needs question"), ({"question": "x", "a": "b"}, "has no a")])
 def test_a_prompt_says_which_argument_is_wrong(tmp_path: Path, given: dict[str, str], problem: str) -> None:
     async def look(asking: Asking) -> None:

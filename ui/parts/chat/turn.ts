@@ -1,6 +1,6 @@
 /** One turn of a conversation as it is shown: made of events while it runs, or of what the session has kept. */
 
-import { textOf, type ServerEvent } from "../../client";
+import { hintForPerson, textOf, type ServerEvent } from "../../client";
 import type { Citation } from "../markdown";
 
 export type Step =
@@ -158,7 +158,7 @@ const REDUCERS: Readonly<Record<string, (turn: Turn, data: Data) => Turn>> = {
   proposal: (turn, data) => ({ ...turn, proposals: added(turn.proposals, textOf(record(data["proposal"])["id"])) }),
   question: (turn, data) => ({ ...turn, asked: askedOf(data) }),
   usage: (turn, data) => ({ ...turn, spent: spentOf(data) ?? turn.spent }),
-  error: (turn, data) => ({ ...turn, problem: { message: textOf(data["error"]), code: textOf(data["code"]), hint: textOf(data["hint"]) } }),
+  error: (turn, data) => ({ ...turn, problem: { message: textOf(data["error"]), code: textOf(data["code"]), hint: hintForPerson(textOf(data["hint"])) } }),
   progress: (turn, data) => ({ ...turn, phases: withPhase(turn.phases, data) }),
   selection: (turn, data) => ({ ...turn, selection: selectionOf(data["scout"]) }),
   sources: (turn, data) => ({ ...turn, web: webOf(data["web"]) }),
@@ -207,7 +207,7 @@ export function settle(turn: Turn, data: Data): Turn {
     context: list(record(data["context"])["notes"]).length ? usedOf(data["context"]) : turn.context,
     model: textOf(data["model"]) || turn.model,
     spent: spentOf(data["usage"]) ?? turn.spent,
-    problem: turn.problem ?? (error ? { message: textOf(error["error"]), code: textOf(error["code"]), hint: textOf(error["hint"]) } : null),
+    problem: turn.problem ?? (error ? { message: textOf(error["error"]), code: textOf(error["code"]), hint: hintForPerson(textOf(error["hint"])) } : null),
   };
 }
 

@@ -98,11 +98,14 @@ export function FirstStepsCard({ steps, settings, chat, onSettings }: CardProps)
             <>
               <p class="k-quiet">Makes them searchable by words and by meaning. Everything stays on this computer.</p>
               <Progress state={index} />
-              {!index.going.value && (
-                <Button kind="primary" icon="database" onClick={() => void index.refresh()}>
-                  Index now
-                </Button>
-              )}
+              {!index.going.value &&
+                (status?.indexing ? (
+                  <p role="status">{notes ? `Being indexed right now: ${count(notes, "note")} so far.` : "Being indexed right now."}</p>
+                ) : (
+                  <Button kind="primary" icon="database" onClick={() => void index.refresh()}>
+                    Index now
+                  </Button>
+                ))}
             </>
           )}
         </Step>

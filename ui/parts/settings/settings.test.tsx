@@ -97,7 +97,7 @@ test("rights are told in a few lines", () => {
 });
 
 test("what is missing of the index is told with its reason", () => {
-  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], success: true, vault: "v" };
+  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, indexing: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], success: true, vault: "v" };
   expect(missingParts(status)).toHaveLength(2);
   expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("replaced old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);

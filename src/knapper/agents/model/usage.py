@@ -587,7 +587,9 @@ def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: ModelTi
     """
     if not wanted:
         raise SetupError(
-            "no model is set", code="no_model", hint=f"give --model, or set KNAP_MODEL: {names.NAME_FORMS}"
+            "no model is set",
+            code="no_model",
+            hint=f"choose one in the settings, by KNAP_MODEL or --model: {names.NAME_FORMS}",
         )
     models = [_open_one(one, find_key(one), patience) for one in wanted]
     return models[0] if len(models) == 1 else FallbackModel(models[0], *models[1:])

@@ -493,7 +493,7 @@ class SessionStore:
             last = last_turn_number(database, session_id)
             # The summary and the messages were made from the turns up to *after*, so a turn between them would be lost.
             if last != after:
-                hint = "read the session again"
+                hint = "read it again"
                 raise ConflictError("the session was continued meanwhile", hint=hint, code="session_changed")
             insert_turn(database, session_id, last + 1, exchange)
             name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]

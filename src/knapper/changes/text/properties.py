@@ -74,7 +74,7 @@ def is_block_collection(node: YamlNode) -> bool:
 
 def unsafe_property(name: str, why: str) -> BadInput:
     """Build the error for a property that can't be changed by its own lines alone."""
-    hint = "change the frontmatter as text, by line numbers"
+    hint = "change the frontmatter as text, line by line"
     return BadInput(f"the property {name!r} is left alone: {why}", hint=hint, code="unsafe_yaml")
 
 

@@ -249,7 +249,7 @@ def read_entries(snapshot: Snapshot) -> tuple[PropertyEntry, ...]:
         return ()
     for problem in snapshot.outline.problems:
         if problem.code in {"invalid_yaml", "duplicate_key"}:
-            hint = "mend the frontmatter by hand or by line numbers first"
+            hint = "mend the frontmatter by hand, or line by line, first"
             message = f"the properties are left alone: {problem.message}"
             raise BadInput(message, hint=hint, code=problem.code, details={"line": problem.line})
     root = _read_root(snapshot, block.yaml_start, block.yaml_stop)

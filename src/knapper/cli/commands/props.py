@@ -69,7 +69,8 @@ def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack
     """Show and change the properties of notes.
 
     Only the lines of the property change. A value that begins with [, { or " is read as JSON; any other value keeps the
-    property's type, or becomes text. Changing notes by folder or tag, or more than 5 notes, becomes a proposal.
+    property's type, or becomes text. A note says where the type changes. Changing notes by folder or tag, or more than
+    5 notes, becomes a proposal.
     """
     arguments = _parse_arguments(words)
     # Describe how notes were selected; empty if they are named.

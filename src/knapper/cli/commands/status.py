@@ -30,7 +30,6 @@ def command(global_options: GlobalOptions) -> ExitCode:
 
         answer = notes.vault_status(context)
         scheduled = stages.ScheduleStore(folder=context.index.folder.parent).all()
-        busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
         try:
             shared = context.index.check_source()
@@ -40,7 +39,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
             places["shared"] = shared
         if server := addresses.describe_server(setup.read_settings(global_options).state_dir):
             places["server"] = server
-    text, now = indexing.render_status(answer, places, busy=busy), stages.wall_clock()
+    text, now = indexing.render_status(answer, places), stages.wall_clock()
     if scheduled:
         rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]
         answer = {**answer, "schedules": rows}

@@ -1,6 +1,6 @@
 """Take changes back."""
 
-from typing import Unpack
+from typing import Final, Unpack
 
 import click
 
@@ -8,7 +8,12 @@ from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
+from knapper.errors import ConflictError
 from knapper.tools import journal
+from knapper.tools.shapes.write import UndoResult
+
+_MAX_NAMED: Final = 5
+"""Most files that the message names."""
 
 
 class UndoOptions(writing.ChangeOptions):
@@ -50,5 +55,18 @@ def command(global_options: GlobalOptions, change: str, **own: Unpack[UndoOption
     with writing.open_vault(global_options, change_flags) as context:
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
     fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
-    code = output.print_result(global_options, answer, changes.render_undo(answer, fails=fails))
-    return ExitCode.CONFLICT if fails else code
+    if not fails:
+        return output.print_result(global_options, answer, changes.render_undo(answer, fails=False))
+    if global_options.as_json:
+        output.write_json(_conflict(answer).as_dict())
+    else:
+        output.write(global_options, changes.render_undo(answer, fails=True))
+    return ExitCode.CONFLICT
+
+
+def _conflict(answer: UndoResult) -> ConflictError:
+    """Return the error that undoing would end with, with all that the plan says."""
+    problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
+    more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
+    message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
+    return ConflictError(message, hint="undo what came later first", details=dict(answer))

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from knapper.app.e5_model import EmbedTime
 from knapper.cli import output
@@ -68,14 +69,16 @@ class IndexReport:
         }
 
 
-def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool) -> str:
+_FILLING: Final = "it is being filled right now; look again later"
+
+
+def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
     """Format the state of a vault's index.
 
     Args:
         answer: From the tool ``vault_status``.
         places: ``vault`` and ``index``: where they are; ``shared``, where other machines read the index;
             ``server``, where one answers.
-        busy: Somebody is just filling the index.
     """
     others = answer["files"] - answer["notes"]
     replaced = answer["replaced_model"]
@@ -86,7 +89,7 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
         "model": f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only",
         "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
-        "state": _index_state(answer, busy=busy),
+        "state": _index_state(answer),
         **({"shared": places["shared"]} if "shared" in places else {}),
         **({"server": places["server"]} if "server" in places else {}),
     }
@@ -94,11 +97,11 @@ def render_status(answer: VaultStatus, places: Mapping[str, str], *, busy: bool)
     return "\n".join([*lines, *_skipped_lines(answer)])
 
 
-def _index_state(answer: VaultStatus, *, busy: bool) -> str:
+def _index_state(answer: VaultStatus) -> str:
     if answer["index_incomplete"]:
-        return f"incomplete: {'it is being filled right now; look again later' if busy else 'run `knap index`'}"
+        return f"incomplete: {_FILLING if answer['indexing'] else 'run `knap index`'}"
     built = dt.datetime.fromisoformat(answer["built"]).astimezone()
-    suffix = "; it is being written right now" if busy else ""
+    suffix = "; it is being written right now" if answer["indexing"] else ""
     return f"complete, last change taken in {built:%Y-%m-%d %H:%M}{suffix}"
 
 

@@ -357,7 +357,7 @@ def find_attachment(context: Context, path: str) -> Attachment:
     if media_type is None:
         raise BadInput(
             f"{paths.quote_path(found)} isn't an attachment that is sent",
-            hint="images, PDFs, recordings and films are; /notes/PATH reads a note",
+            hint="images, PDFs, recordings and films are; a note is read as a note",
             code="not_an_attachment",
         )
     _ = answers.mark_foreign_paths(context, [found])

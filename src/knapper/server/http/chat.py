@@ -192,7 +192,7 @@ def session_busy_error() -> ConflictError:
     """Return the error for a session that is answering another message."""
     return ConflictError(
         "the session is answering another message",
-        hint="wait for it, cancel it, or take another session",
+        hint="wait for it, cancel it, or go on in another one",
         code="session_busy",
     )
 

@@ -311,7 +311,7 @@ def _make_pair(service: PairingService, threads: WorkerThreads) -> Endpoint:
         if wait_s:
             error = RefusedError(
                 "too many codes were tried",
-                hint="wait as long as Retry-After says; a code that you didn't try is another program's doing",
+                hint="wait a moment; a code that you didn't try is another program's doing",
                 code="too_many_requests",
             )
             return security.error_reply(error, {"retry-after": str(math.ceil(wait_s))})

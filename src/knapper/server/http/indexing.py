@@ -139,7 +139,7 @@ class IndexService:
         try:
             return self._jobs.find(job_id)
         except NotFound:
-            hint = "POST /index starts one"
+            hint = "start a new one"
             raise NotFound("there is no such refresh", hint=hint, code="no_refresh") from None
 
     def end(self) -> None:

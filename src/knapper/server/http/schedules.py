@@ -445,7 +445,7 @@ def _find(hub: Hub, asked: _Asked) -> Schedule:
         (one for one in schedules.list_visible(hub, asked.client, asked.vault) if one.name == asked.name), None
     )
     if found is None:
-        hint = "it may have been removed; /schedules lists those that there are"
+        hint = "it may have been removed; list the schedules"
         raise NotFound(f"there is no schedule '{asked.name[:80]}'", hint=hint, code="no_schedule")
     return found
 

@@ -414,18 +414,18 @@ class TableTool(Tool):
 
 
 class _MissingTool(Tool):
-    """The reply to a call of an unknown tool, with the nearest name."""
+    """The reply to a call of an unknown tool, with the nearest names that the client may call."""
 
     _error: KnapError = PrivateAttr()
 
     @classmethod
-    def of(cls, name: str, session: McpSession, *, is_read_only: bool) -> "_MissingTool":
+    def of(cls, name: str, session: McpSession, choice: ToolSelection) -> "_MissingTool":
         tool = cls(
             name=_MISSING_TOOL_NAME, parameters={"type": "object"}
         )  # the library warns of odd names, line by line
         try:
-            _ = session.hub.table.find(name)
-            hint = "the person set it up with the profile read-only" if is_read_only else ""
+            _ = session.hub.table.find(name, choice)
+            hint = "the person set it up with the profile read-only" if choice == "read-only" else ""
             tool._error = RefusedError(f"'{name}' isn't offered here", hint=hint, code="no_tool")
         except KnapError as error:
             tool._error = error
@@ -464,7 +464,7 @@ class ToolProvider(Provider):
         choice = self._listing.choice
         definition = load_definitions().get(name) or self._define(name)
         if definition is None or not registry.is_callable(definition, choice):
-            return _MissingTool.of(name, self._desk, is_read_only=choice == "read-only")
+            return _MissingTool.of(name, self._desk, choice)
         return self._tool(definition, tuple(self._desk.vaults()))
 
     def _define(self, name: str) -> McpDefinition | None:

@@ -586,6 +586,8 @@ class VaultStatus(TypedDict):
     """The model whose vectors those of this one are replacing; empty for none."""
     size_bytes: int
     index_incomplete: bool
+    indexing: bool
+    """Whether the index is being written right now."""
     built: str
 
 
