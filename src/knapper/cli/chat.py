@@ -328,8 +328,6 @@ def run_agent(
             _ = await client_chats.conversations.run_stage(chat, stage, emit, may_apply=may_apply, caps=caps)
 
         finished = run_turn(runner, work, display)
-    if display.done is not None and not display.text and not options.as_json:
-        output.write(options, output.plain(display.done.answer))  # nothing was to be done, and no model answered
     return _print_end(options, display, frozenset({"type"}), finished=finished)
 
 
