@@ -239,6 +239,34 @@ def test_a_folder_that_is_none_changes_nothing(
     assert not config.exists()
 
 
+def test_a_vault_that_is_configured_can_be_named_by_its_name(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(f'[vaults.work]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
+
+    assert main.run(["setup", "--vault", "work", "--model", "none", "--no-service", "--json"]) == 0
+    assert steps(capsys)["vault"] == "unchanged"
+
+
+def test_a_folder_that_isnt_there_is_asked_for_again_before_anything_else(
+    vault: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(onboarding, "look_around", _find_nothing)
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    answers: Iterator[str] = iter(["", "7", "gone", str(vault), "none"])
+
+    def prompt(*_: object, **__: object) -> str:
+        return next(answers)
+
+    monkeypatch.setattr(click, "prompt", prompt)
+
+    assert main.run(["setup", "--no-service"]) == 0
+    told = capsys.readouterr().err
+    assert "give one that is there, such as ~/Notes" in told
+    assert f"there is no folder {Path('gone').absolute()}" in told
+    assert vault.as_posix() in config.read_text(encoding="utf-8")
+
+
 @pytest.mark.usefixtures("config")
 def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
     settings_folder = tmp_path / "settings"

@@ -40,7 +40,10 @@ _OBSIDIAN_FOLDER = ".obsidian"
 """The folder that makes its parent a vault of Obsidian's."""
 _MAX_NAME_CHARS = 60
 _UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
-_NO_VAULT_HINT = "name one: `knap --vault FOLDER …`, set VAULT_PATH, or add [vaults.NAME] with its path to {file}"
+_NO_VAULT_HINT = (
+    "`knap setup` finds and sets up one; or name it: `knap --vault FOLDER …`, VAULT_PATH, "
+    "or [vaults.NAME] with its path in {file}"
+)
 _NO_FLAGS: Mapping[str, str] = {}
 
 
