@@ -113,3 +113,12 @@ def test_without_a_keyring_the_variable_for_the_key_is_named(
     assert main.run(["models", "key", name]) == 3
     assert f"hint: set {variable}" in capsys.readouterr().err
     assert ring.held == {}
+
+
+def test_a_model_without_provider_is_said_with_the_variable_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FIREWORKS_MODEL", "tiny")
+
+    assert main.run(["models"]) == 3
+    assert "'tiny' names no provider (FIREWORKS_MODEL)" in capsys.readouterr().err

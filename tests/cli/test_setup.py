@@ -437,6 +437,14 @@ def test_an_installer_that_fails_or_isnt_there_is_an_error_with_the_command() ->
     assert absent.value.hint == "run: no-such-installer-at-all 'a b'"
 
 
+def test_pip_is_kept_from_listing_what_is_there_already() -> None:
+    by_pip = Installation(installer="pip", system="linux", python="/usr/bin/python3").command("models")
+    by_uv = Installation(installer="uv tool", system="linux").command("models")
+
+    assert onboarding.quiet_command(by_pip) == [*by_pip, "--quiet"]
+    assert onboarding.quiet_command(by_uv) == by_uv
+
+
 @pytest.mark.usefixtures("config")
 def test_what_isnt_installed_is_offered_last(
     vault: Path, installed: set[ExtraName], capsys: pytest.CaptureFixture[str]
