@@ -51,6 +51,17 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     return manager
 
 
+def test_a_dry_run_says_which_variables_the_service_wont_have(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    assert main.run(["service", "install", "--dry-run", "--vault", str(vault)]) == 0
+
+    assert "OPENAI_API_KEY: set in this shell alone, so the service won't have it" in capsys.readouterr().err
+    assert not manager.file.exists()
+
+
 def test_a_dry_run_prints_the_definition_and_installs_nothing(
     manager: SystemdManager, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

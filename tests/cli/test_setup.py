@@ -349,6 +349,18 @@ def test_a_key_from_a_file_is_missed_by_nobody(vault: Path, config: Path, capsys
     assert "this shell" not in capsys.readouterr().out
 
 
+def test_a_model_that_is_configured_and_not_chosen_anew_is_said_to_stay(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text('[model]\nname = "ollama:qwen3"\n', encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--model", "none", "--no-service", "--no-clients"]) == 0
+    shown = capsys.readouterr().out
+    assert "ollama:qwen3 is configured, and wasn't tried" in shown
+    assert "no model" not in shown
+    assert 'name = "ollama:qwen3"' in config.read_text(encoding="utf-8")
+
+
 def test_a_model_that_does_not_answer_is_not_entered(
     vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

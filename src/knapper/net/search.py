@@ -105,7 +105,7 @@ class ProviderClient:
         """Open the client.
 
         Raises:
-                    SetupError: There is no key, or the address can't be used.
+            SetupError: There is no key, or the address can't be used.
         """
         if account.needs_key and not account.api_key.strip():
             raise SetupError(

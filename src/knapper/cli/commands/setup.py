@@ -218,7 +218,7 @@ def _list_steps(
     if choices.model:
         yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
     else:
-        yield lambda: _no_model(surroundings)
+        yield lambda: _no_model(surroundings, commands_setup.read_settings(options).model.name)
     e5_step = onboarding.use_e5 if choices.e5 else onboarding.offer_e5
     yield lambda: run("e5", lambda: e5_step(options, str(folder)))
     yield lambda: run("prompt", lambda: onboarding.write_prompt_example(options))
@@ -241,7 +241,11 @@ def _list_steps(
     yield from (lambda remark=remark: remark for remark in onboarding.list_remarks())
 
 
-def _no_model(surroundings: Surroundings) -> StepReport:
+def _no_model(surroundings: Surroundings, configured: str) -> StepReport:
+    if configured:
+        text = f"{configured} is configured, and wasn't tried"
+        hint = "`knap models` asks whether it answers; knap config unset model.name takes it out"
+        return StepReport(step="model", state="unchanged", text=text, hint=hint)
     examples = onboarding.name_examples(surroundings)
     keys = f"; there are keys for {examples}" if examples else ""
     return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
