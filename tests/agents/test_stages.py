@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -138,6 +139,22 @@ def test_a_report_is_printed_once(vault: opened.Opener, config: Path, capsys: py
         code = main.run(["agent", "tidy", "--model", f"tiny@{server.base_url}"])
 
     assert (code, capsys.readouterr().out) == (0, f"{REPORT}\n")
+    assert vault.text("Roses.md") == NOTES["Roses.md"]
+
+
+def test_what_an_agent_applied_is_said_with_how_to_take_it_back(
+    vault: opened.Opener, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = own(config)
+    (config / "config.toml").write_text('[clients.agent]\nsmall = "apply"\n', "utf-8")
+
+    with protocol.serving(Reply(parts=[APPEND]), Reply(parts=[REPORT])) as server:
+        code = main.run(["agent", "tidy", "--apply", "--model", f"tiny@{server.base_url}"])
+
+    changed = vault.text("Roses.md") != NOTES["Roses.md"]
+    told = re.search("`knap undo --run ([0-9a-f-]+)` takes back what was applied", capsys.readouterr().err)
+    assert (code, changed, told is not None) == (0, True, True)
+    assert main.run(["undo", "--run", told[1] if told else ""]) == 0
     assert vault.text("Roses.md") == NOTES["Roses.md"]
 
 
