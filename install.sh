@@ -25,6 +25,10 @@ say() { echo "install: $*"; }
 run() { # COMMAND...: carry it out, or only show it
   if [ "$dry" = 1 ]; then say "would run: $*"; else "$@"; fi
 }
+failed() {
+  say "the packages couldn't be installed: see above. This needs the network once; run it again to continue" >&2
+  exit 1
+}
 
 dry=0 venv_only=0 what=. rest=()
 for argument in "$@"; do
@@ -87,11 +91,11 @@ home=$HOME/.local/opt/knapper bin=$HOME/.local/bin man=$HOME/.local/share/man/ma
 busy="it fetches some 60 packages, which takes a minute or two"
 if [ "$is_by" = uv ]; then
   say "installing by uv: $busy"
-  run uv tool install --force --python "$python" "$(wanted "$(uv tool dir 2>/dev/null)/knapper/bin/python")"
+  run uv tool install --force --python "$python" "$(wanted "$(uv tool dir 2>/dev/null)/knapper/bin/python")" || failed
   knap=$(uv tool dir --bin 2>/dev/null || echo "$bin")/knap
 elif [ "$is_by" = pipx ]; then
   say "installing by pipx: $busy"
-  run pipx install --force --python "$python" "$(wanted "$(pipx environment --value PIPX_LOCAL_VENVS 2>/dev/null)/knapper/bin/python")"
+  run pipx install --force --python "$python" "$(wanted "$(pipx environment --value PIPX_LOCAL_VENVS 2>/dev/null)/knapper/bin/python")" || failed
   knap=$(pipx environment --value PIPX_BIN_DIR 2>/dev/null || echo "$bin")/knap
 else
   wanted=$("$python" -c 'import sys; print(*sys.version_info[:2])')
@@ -105,7 +109,7 @@ else
   fi
   say "installing into $home: $busy"
   [ -x "$home/bin/python" ] || run "$python" -m venv "$home"
-  run "$home/bin/python" -m pip install --quiet --upgrade "$what"
+  run "$home/bin/python" -m pip install --quiet --upgrade "$what" || failed
   run mkdir -p "$bin"
   run ln -sf "$home/bin/knap" "$bin/knap"
   run mkdir -p "$man"

@@ -100,3 +100,25 @@ def test_a_keyring_that_does_not_work_has_no_keys_and_cannot_store_any(ring: Rin
         names.store_key("openai", "k")
     assert told.value.code == "no_keyring"
     assert ring.held == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("openai", "OPENAI_API_KEY"), ("http://127.0.0.1:9/v1", "KNAP_API_KEY")]
+)
+def test_without_a_keyring_the_variable_for_the_key_is_named(
+    ring: Ring, name: str, variable: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keyring.set_keyring(Broken())
+
+    assert main.run(["models", "key", name]) == 3
+    assert f"hint: set {variable}" in capsys.readouterr().err
+    assert ring.held == {}
+
+
+def test_a_model_without_provider_is_said_with_the_variable_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FIREWORKS_MODEL", "tiny")
+
+    assert main.run(["models"]) == 3
+    assert "'tiny' names no provider (FIREWORKS_MODEL)" in capsys.readouterr().err

@@ -526,6 +526,19 @@ def test_the_commands_add_list_pause_resume_and_remove(
 
 
 @pytest.mark.timeout(60)
+def test_a_schedule_that_nobody_would_work_on_is_added_with_a_word_about_it(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["schedule", "add", "weekly-review", "--daily"]) == 0
+
+    shown = capsys.readouterr()
+    assert shown.out.startswith("added: weekly-review")
+    assert "no model is set" in shown.err
+    assert "no server runs, which does the work: `knap serve`" in shown.err
+    assert vault.root.is_dir()
+
+
+@pytest.mark.timeout(60)
 def test_a_schedule_is_changed_where_that_is_asked_and_what_was_missed_is_not_caught_up(
     vault: opened.Opener, capsys: pytest.CaptureFixture[str]
 ) -> None:

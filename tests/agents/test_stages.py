@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -105,6 +106,58 @@ def test_a_file_of_the_owners_is_an_agent_that_proposes(
     assert (scheduled, unknown != 0) == (0, True)
 
 
+def test_the_list_says_which_file_names_a_tool_that_there_isnt(
+    vault: opened.Opener, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = own(config, text=TIDY.replace("[explore_vault", "[explore_valt"))
+
+    assert main.run(["agent"]) == 0
+
+    listed = capsys.readouterr().out
+    assert (
+        "tidy  the agent 'tidy' can't be used: 'tools' is wrong: there is no tool explore_valt; `knap tools` lists"
+        in listed
+    )
+    assert vault.text("Roses.md") == NOTES["Roses.md"]
+
+
+def test_a_property_that_is_missing_or_unknown_is_said_in_plain_words(tmp_path: Path) -> None:
+    known = Stages(folder=tmp_path / "agents")
+    _ = own(tmp_path, "untitled", TIDY.replace("title: Tidy the inbox\n", ""))
+    _ = own(tmp_path, "surplus", TIDY.replace("rounds: 5", "apply: true"))
+
+    problems = known.all()[1]
+
+    assert problems["untitled"].hint.startswith("it is needed (")
+    assert problems["surplus"].hint.startswith("there is no such property (")
+
+
+def test_a_report_is_printed_once(vault: opened.Opener, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _ = own(config)
+
+    with protocol.serving(Reply(parts=[REPORT])) as server:
+        code = main.run(["agent", "tidy", "--model", f"tiny@{server.base_url}"])
+
+    assert (code, capsys.readouterr().out) == (0, f"{REPORT}\n")
+    assert vault.text("Roses.md") == NOTES["Roses.md"]
+
+
+def test_what_an_agent_applied_is_said_with_how_to_take_it_back(
+    vault: opened.Opener, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = own(config)
+    (config / "config.toml").write_text('[clients.agent]\nsmall = "apply"\n', "utf-8")
+
+    with protocol.serving(Reply(parts=[APPEND]), Reply(parts=[REPORT])) as server:
+        code = main.run(["agent", "tidy", "--apply", "--model", f"tiny@{server.base_url}"])
+
+    changed = vault.text("Roses.md") != NOTES["Roses.md"]
+    told = re.search("`knap undo --run ([0-9a-f-]+)` takes back what was applied", capsys.readouterr().err)
+    assert (code, changed, told is not None) == (0, True, True)
+    assert main.run(["undo", "--run", told[1] if told else ""]) == 0
+    assert vault.text("Roses.md") == NOTES["Roses.md"]
+
+
 def test_it_is_listed_over_http_and_named_in_a_message(tmp_path: Path) -> None:
     model = Model([[REPORT]])
     with apps.world(tmp_path) as world:
@@ -144,8 +197,8 @@ def test_the_tool_takes_it_and_refuses_others_by_name(vault: opened.Opener) -> N
         ("tidy", TIDY.replace("[explore_vault", "[run_script, explore_vault"), "'tools'"),
         ("tidy", TIDY.replace("[explore_vault, read_file, move_file, append_to_file]", "all"), "'tools'"),
         ("tidy", TIDY.replace("rounds: 5", "needs: everything"), "'needs'"),
-        ("tidy", TIDY.replace("rounds: 5", "rounds: [5"), "its properties"),
-        ("tidy", "You tidy the folder Inbox.", "its properties"),
+        ("tidy", TIDY.replace("rounds: 5", "rounds: [5"), "its frontmatter"),
+        ("tidy", "You tidy the folder Inbox.", "its frontmatter"),
         ("tidy", TIDY.replace("You tidy the folder Inbox.", ""), "its text"),
         ("tidy", TIDY + "x" * 100_000, "the file"),
         ("exit", TIDY, "its name"),

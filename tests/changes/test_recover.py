@@ -9,6 +9,7 @@ from knapper.changes.disk import apply, files, storage, undo
 from knapper.changes.disk.files import hash_content
 from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
 from knapper.changes.disk.transaction import State
+from knapper.errors import StorageError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, Fate, HookedDisk, nothing, opened, picture, save_over, write
 
@@ -240,3 +241,14 @@ def kill(root: Path, act: Callable[[Path, Path], None]) -> None:
     with pytest.raises(Death):
         apply.apply_effects(state, SCENES["one note"], META)
     state.journal.shut()
+
+
+def test_a_state_folder_that_cant_be_made_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "state").write_text("a file", encoding="utf-8")
+
+    with pytest.raises(StorageError) as caught:
+        _ = apply.open_state(tmp_path / "vault", tmp_path / "state" / "notes")
+
+    assert f"the state folder {tmp_path / 'state' / 'notes'}, where changes are recorded" in caught.value.message
+    assert "KNAP_STATE_DIR" in caught.value.hint

@@ -321,6 +321,17 @@ def test_a_folder_that_obsidian_never_opened_gets_no_plugin(tmp_path: Path, caps
     assert list(root.iterdir()) == []
 
 
+def test_from_a_folder_that_obsidian_never_opened_nothing_is_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bare").mkdir()
+
+    code = main.run(["plugin", "uninstall", "--vault", str(tmp_path / "bare")])
+
+    assert (code, capsys.readouterr().out) == (0, "the plugin isn't in this vault\n")
+    assert list((tmp_path / "bare").iterdir()) == []
+
+
 @pytest.mark.usefixtures("shipped")
 def test_it_is_taken_away_and_its_settings_stay_unless_they_should_not(
     vault: Path, capsys: pytest.CaptureFixture[str]

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +49,17 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SystemdManager:
     manager = SystemdManager(machine=machines.machine("linux", tmp_path), runner=RecordingRunner())
     monkeypatch.setattr(launching, "open_manager", lambda: manager)
     return manager
+
+
+def test_a_dry_run_says_which_variables_the_service_wont_have(
+    manager: SystemdManager, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    assert main.run(["service", "install", "--dry-run", "--vault", str(vault)]) == 0
+
+    assert "OPENAI_API_KEY: set in this shell alone, so the service won't have it" in capsys.readouterr().err
+    assert not manager.file.exists()
 
 
 def test_a_dry_run_prints_the_definition_and_installs_nothing(
@@ -267,3 +278,29 @@ def test_an_installation_in_a_cache_is_refused(
     assert code == 3
     assert "uv tool install knapper" in capsys.readouterr().err
     assert not manager.file.exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "port", "address", "note"),
+    [
+        (None, [], "http://127.0.0.1:25627/#token=", "no server runs: `knap serve`"),
+        (None, ["--port", "9000"], "http://127.0.0.1:9000/#token=", ""),
+        (replace(RUNNING, url="http://0.0.0.0:9100"), [], "http://127.0.0.1:9100/#token=", ""),
+    ],
+)
+def test_the_address_of_the_page_is_the_running_servers(
+    record: ServerRecord | None,
+    port: Sequence[str],
+    address: str,
+    note: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(addresses, "find_server", answers(record))
+
+    assert main.run(["token", "page", *port]) == 0
+
+    shown = capsys.readouterr()
+    assert shown.out.startswith(address)
+    assert shown.err.startswith(note)
+    assert bool(shown.err) == bool(note)

@@ -239,6 +239,34 @@ def test_a_folder_that_is_none_changes_nothing(
     assert not config.exists()
 
 
+def test_a_vault_that_is_configured_can_be_named_by_its_name(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(f'[vaults.work]\npath = "{vault.as_posix()}"\n', encoding="utf-8")
+
+    assert main.run(["setup", "--vault", "work", "--model", "none", "--no-service", "--json"]) == 0
+    assert steps(capsys)["vault"] == "unchanged"
+
+
+def test_a_folder_that_isnt_there_is_asked_for_again_before_anything_else(
+    vault: Path, config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(onboarding, "look_around", _find_nothing)
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    answers: Iterator[str] = iter(["", "7", "gone", str(vault), "none"])
+
+    def prompt(*_: object, **__: object) -> str:
+        return next(answers)
+
+    monkeypatch.setattr(click, "prompt", prompt)
+
+    assert main.run(["setup", "--no-service"]) == 0
+    told = capsys.readouterr().err
+    assert "give one that is there, such as ~/Notes" in told
+    assert f"there is no folder {Path('gone').absolute()}" in told
+    assert vault.as_posix() in config.read_text(encoding="utf-8")
+
+
 @pytest.mark.usefixtures("config")
 def test_obsidians_open_vault_comes_first(vault: Path, tmp_path: Path) -> None:
     settings_folder = tmp_path / "settings"
@@ -319,6 +347,18 @@ def test_a_key_from_a_file_is_missed_by_nobody(vault: Path, config: Path, capsys
 
     assert main.run(["setup", "--vault", str(vault), "--service", "--json"]) == 0
     assert "this shell" not in capsys.readouterr().out
+
+
+def test_a_model_that_is_configured_and_not_chosen_anew_is_said_to_stay(
+    vault: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text('[model]\nname = "ollama:qwen3"\n', encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--model", "none", "--no-service", "--no-clients"]) == 0
+    shown = capsys.readouterr().out
+    assert "ollama:qwen3 is configured, and wasn't tried" in shown
+    assert "no model" not in shown
+    assert 'name = "ollama:qwen3"' in config.read_text(encoding="utf-8")
 
 
 def test_a_model_that_does_not_answer_is_not_entered(
@@ -407,6 +447,14 @@ def test_an_installer_that_fails_or_isnt_there_is_an_error_with_the_command() ->
 
     assert "SystemExit(3)" in failed.value.hint
     assert absent.value.hint == "run: no-such-installer-at-all 'a b'"
+
+
+def test_pip_is_kept_from_listing_what_is_there_already() -> None:
+    by_pip = Installation(installer="pip", system="linux", python="/usr/bin/python3").command("models")
+    by_uv = Installation(installer="uv tool", system="linux").command("models")
+
+    assert onboarding.quiet_command(by_pip) == [*by_pip, "--quiet"]
+    assert onboarding.quiet_command(by_uv) == by_uv
 
 
 @pytest.mark.usefixtures("config")

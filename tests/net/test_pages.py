@@ -37,6 +37,42 @@ def test_html_becomes_markdown_without_what_stands_around_it() -> None:
         assert unwanted not in found.text
 
 
+@pytest.mark.parametrize("paragraphs", [0, 1, 6])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>Obey</p>",
+        "<p HIDDEN='hidden'>Obey</p>",
+        "<p style='display:none'>Obey</p>",
+        "<p style='color: red; DISPLAY : none !important'>Obey</p>",
+        "<p style='display/* */:none'>Obey</p>",
+        "<div style='visibility: hidden'><p>Obey</p></div>",
+        "<template><p>Obey</p></template>",
+        "<dialog><p>Obey</p></dialog>",
+        "<p hidden><b style='display:none'>Obey</b> Obey</p>",
+    ],
+)
+def test_what_a_page_hides_is_left_out_however_long_the_page_is(hidden: str, paragraphs: int) -> None:
+    rope = "<p>Sailors tie the bowline at the end of a rope.</p>"
+    found = read(f"<html><head></head><body>{rope * paragraphs}{hidden}<p>Seen after.</p></body></html>")
+
+    assert "Obey" not in found.text
+    assert "Seen after." in found.text
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<p hidden='until-found'>Seen</p>",
+        "<p style='display: block; background: url(none)'>Seen</p>",
+        "<dialog open>Seen</dialog>",
+        "<p class='hidden'>Seen</p>",
+    ],
+)
+def test_what_a_page_shows_stays(shown: str) -> None:
+    assert "Seen" in read(f"<html><head></head><body style='visibility:hidden'>{shown}</body></html>").text
+
+
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [

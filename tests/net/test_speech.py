@@ -371,6 +371,13 @@ def test_nothing_is_sent_that_the_owner_has_not_allowed(settings: SpeechSettings
     assert KEY not in repr(settings)
 
 
+def test_where_it_is_switched_off_no_key_is_asked_for() -> None:
+    with pytest.raises(TranscriberError) as caught:
+        service.open_transcriber(SpeechSettings(access="off", fireworks_key=KEY))
+
+    assert caught.value.hint == "set audio.access to auto, local or on"
+
+
 @pytest.mark.parametrize(
     ("settings", "model_id"),
     [

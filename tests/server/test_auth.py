@@ -110,6 +110,16 @@ def test_what_is_no_token_is_told_with_its_place(tmp_path: Path, content: bytes 
     assert caught.value.code == "token_unusable"
 
 
+def test_a_token_that_cant_be_stored_sends_nobody_to_a_file_that_isnt_there(tmp_path: Path) -> None:
+    (tmp_path / "server").symlink_to(tmp_path / "gone" / "server")
+
+    with pytest.raises(StorageError, match=r"api\.token can't be written") as caught:
+        _ = credentials.read_or_make_token(tmp_path, "api")
+
+    assert "set KNAP_STATE_DIR" in caught.value.hint
+    assert "delete" not in caught.value.hint
+
+
 def test_a_token_that_the_owner_set_needs_no_file(tmp_path: Path) -> None:
     settings = apps.settings(tmp_path, server=replace(apps.NO_LIMIT, token="a" * 30))
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -263,3 +264,23 @@ def test_every_route_of_the_document_is_served(vault: Path, own_home: Path) -> N
     assert news["events"][0]["event"] == "start"
     assert indexed["vault"] == "vault"
     assert refused.json()["code"] == "needs_person"
+
+
+def test_a_vault_whose_folder_is_missing_is_named_at_the_start(vault: Path, tmp_path: Path, own_home: Path) -> None:
+    sections = [
+        f'[vaults.{name}]\npath = "{path.as_posix()}"\n' for name, path in (("here", vault), ("gone", tmp_path / "x"))
+    ]
+    (own_home / "config.toml").write_text("".join(sections), encoding="utf-8")
+    env = {**os.environ, "KNAP_EMBEDDINGS": "none"}  # noqa: TID251  # a process of its own gets this one's environment
+
+    with subprocess.Popen(
+        [*KNAP, "serve", "--port", "0"], stderr=subprocess.PIPE, encoding="utf-8", env=env
+    ) as process:
+        assert process.stderr is not None
+        printed = [process.stderr.readline() for _ in range(4)]
+        process.terminate()
+
+    assert printed[0].startswith("serving gone, here at ")
+    assert f"the folder {tmp_path / 'x'} of the vault 'gone' isn't there: it is served once it is there" in "".join(
+        printed
+    )

@@ -130,6 +130,19 @@ def test_the_extras_of_an_earlier_installation_stay(programs: Path, tool: str, p
 
 
 @for_bash
+def test_packages_that_cant_be_fetched_end_it_with_the_way_on(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "uv", f'[ "$1 $2" != "tool install" ] || exit 2; echo {programs}')
+    fake(programs, "knap", "echo set up")
+
+    shown = run("install.sh", programs, "--yes")
+
+    assert shown.returncode == 1
+    assert "This needs the network once; run it again to continue" in shown.stderr
+    assert "set up" not in shown.stdout
+
+
+@for_bash
 def test_without_a_fitting_python_the_way_to_one_is_told(programs: Path) -> None:
     fake(programs, "python3", "exit 1")
 

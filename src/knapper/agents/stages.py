@@ -74,6 +74,9 @@ NEEDS: Final[Mapping[Need, Callable[[Context], str]]] = {"orphans": count_orphan
 """For each: says what there is, as the beginning of the task; empty where there is nothing."""
 
 
+_PROPERTY_MISTAKES: Final = {"missing": "it is needed", "extra_forbidden": "there is no such property"}
+
+
 class _StageFile(BaseModel):
     """The properties of an agent's file."""
 
@@ -132,6 +135,8 @@ class Stages:
     """The owner's; None for none."""
     vaults: tuple[Path, ...] = ()
     """The vaults' folders: a file in one of them is a note, which others may have written, and never an agent."""
+    tool_names: frozenset[str] = frozenset()
+    """All tools there are, for files that name others; empty leaves that to the chat."""
 
     def names(self) -> list[str]:
         """List the names: first those that come with Knapper; of the owner's, some files may have mistakes."""
@@ -171,7 +176,13 @@ class Stages:
             raw = target.read_bytes()
         except OSError as error:
             raise _mistake(name, "the file", error.strerror or "it can't be read") from error
-        return parse(name, raw)
+        stage = parse(name, raw)
+        unknown = stage.tools - self.tool_names if self.tool_names else ()
+        if unknown:
+            raise _mistake(
+                name, "'tools'", f"there is no tool {', '.join(sorted(unknown))[:200]}; `knap tools` lists them"
+            )
+        return stage
 
     def named_by(self, text: str) -> Stage | None:
         """Return the agent that a message names, as in ``/weekly-review``; None for a message to the chat.
@@ -202,12 +213,13 @@ def parse(name: str, raw: bytes) -> Stage:
         raise _mistake(name, "the file", "it has to be a text in UTF-8") from None
     properties, span = frontmatter.read_properties(raw), frontmatter.find_frontmatter(raw)
     if properties is None or span is None or properties.problems:
-        raise _mistake(name, "its properties", "begin it with title and tools between two lines of ---")
+        raise _mistake(name, "its frontmatter", "begin it with title and tools between two lines of ---")
     try:
         fields = _StageFile.model_validate(properties.frontmatter.values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise _mistake(name, f"'{'.'.join(map(str, first['loc']))}'", first["msg"]) from None
+        what = _PROPERTY_MISTAKES.get(first["type"], first["msg"])
+        raise _mistake(name, f"'{'.'.join(map(str, first['loc']))}'", what) from None
     prompt = raw[span[3] :].decode("utf-8").strip()
     if not prompt or "\0" in text:
         raise _mistake(name, "its text", "say below the properties what the agent does, and how")

@@ -323,7 +323,8 @@ def open_stages(hub: Hub) -> Stages:
     """Return the agents that a message may name: those that come with Knapper, and the owner's by the configuration."""
     settings = hub.settings
     vaults = tuple(dict.fromkeys(vault.path for vault in (*hub.vault_folders, *settings.vaults)))
-    return Stages(folder=settings.config_file.parent / stages.OWN_FOLDER, vaults=vaults)
+    tool_names = frozenset(row.name for row in hub.table.specs)
+    return Stages(folder=settings.config_file.parent / stages.OWN_FOLDER, vaults=vaults, tool_names=tool_names)
 
 
 CLIENT_SESSIONS_FOLDER: Final = "chats"

@@ -328,8 +328,11 @@ def run_agent(
             _ = await client_chats.conversations.run_stage(chat, stage, emit, may_apply=may_apply, caps=caps)
 
         finished = run_turn(runner, work, display)
-    if display.done is not None and not display.text and not options.as_json:
-        output.write(options, output.plain(display.done.answer))  # nothing was to be done, and no model answered
+    done = display.done
+    if done is not None and done.session_id and not options.as_json:
+        output.note(options, f"`knap chat --session {done.session_id}` continues")
+        if done.changes:
+            output.note(options, f"`knap undo --run {done.session_id}` takes back what was applied")
     return _print_end(options, display, frozenset({"type"}), finished=finished)
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import click
+
 from knapper import app, extras
 from knapper.agents import prompting
 from knapper.agents.model import names
@@ -320,14 +322,20 @@ def add_extras(names: Sequence[ExtraName], install: ExtraInstaller) -> StepRepor
     )
 
 
+def quiet_command(command: Sequence[str]) -> Sequence[str]:
+    """Return a command so that pip doesn't list the packages that are there already: some hundred lines."""
+    return [*command, "--quiet"] if tuple(command[1:4]) == ("-m", "pip", "install") else command
+
+
 def run_installer(command: Sequence[str]) -> None:
     """Run a command that installs extras; its output goes to the error stream.
 
     Raises:
         SetupError: It failed.
     """
+    click.echo("fetching packages, which takes a minute or two …", err=True)
     try:
-        done = subprocess.run(list(command), stdout=sys.stderr, check=False)  # noqa: S603 - a command of our own
+        done = subprocess.run(quiet_command(command), stdout=sys.stderr, check=False)  # noqa: S603 - a command of our own
     except OSError as error:
         raise SetupError(
             f"{command[0]} can't be started: {error.strerror}", hint=f"run: {shlex.join(command)}", code="extra_failed"

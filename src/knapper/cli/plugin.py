@@ -166,10 +166,11 @@ class VaultPlugin:
             What was done, or would be; empty if nothing was there.
 
         Raises:
-            SetupError: The folder isn't a vault of Obsidian's.
             RefusedError: Something there is a link, or another program's.
             StorageError: A file can't be removed.
         """
+        if not self.settings_folder.exists():
+            return []
         with self._changing(is_dry=dry_run):
             changes: list[PluginChange] = []
             names = self._read_enabled()

@@ -40,7 +40,10 @@ _OBSIDIAN_FOLDER = ".obsidian"
 """The folder that makes its parent a vault of Obsidian's."""
 _MAX_NAME_CHARS = 60
 _UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
-_NO_VAULT_HINT = "name one: `knap --vault FOLDER …`, set VAULT_PATH, or add [vaults.NAME] with its path to {file}"
+_NO_VAULT_HINT = (
+    "`knap setup` finds and sets up one; or name it: `knap --vault FOLDER …`, VAULT_PATH, "
+    "or [vaults.NAME] with its path in {file}"
+)
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -246,7 +249,7 @@ def choose_vault(
     if name_or_folder:
         return _find_named_vault(name_or_folder, place, base, vaults), ""
     if len(vaults) == 1:
-        return _check_vault_folder(vaults[0]), "the only configured vault"
+        return check_vault_folder(vaults[0]), "the only configured vault"
     for folder in _enclosing_folders(base):
         if _is_folder(folder / _OBSIDIAN_FOLDER):
             return _vault_in_folder(folder, vaults), f"the current folder: it is in a vault ({_OBSIDIAN_FOLDER})"
@@ -316,7 +319,7 @@ def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, objec
 def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
     for vault in vaults:
         if vault.name == name_or_folder:
-            return _check_vault_folder(vault)
+            return check_vault_folder(vault)
     folder = declarations.expand_path(name_or_folder, base)
     if _is_folder(folder):
         return _vault_in_folder(folder, vaults)
@@ -339,7 +342,8 @@ def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
     return Vault(name=real.name or "vault", path=real)
 
 
-def _check_vault_folder(vault: Vault) -> Vault | SetupError:
+def check_vault_folder(vault: Vault) -> Vault | SetupError:
+    """Return the vault, or the error that its folder isn't there; one that is read elsewhere needs none."""
     if _is_folder(vault.path) or not vault.has_files:
         return vault
     problem = "is a file" if _is_file(vault.path) else "isn't there"

@@ -105,12 +105,13 @@ class ProviderClient:
         """Open the client.
 
         Raises:
-                    SetupError: There is no key, or the address can't be used.
+            SetupError: There is no key, or the address can't be used.
         """
         if account.needs_key and not account.api_key.strip():
+            variable = f"{account.provider.upper()}_API_KEY or " if account.provider.isalpha() else ""
             raise SetupError(
                 f"searching with {account.provider} needs a key",
-                hint="set web.api_key, or set web.provider to ddgs, which needs none",
+                hint=f"set {variable}web.api_key, or set web.provider to ddgs, which needs none",
                 code="search_key",
             )
         self._account = account

@@ -110,6 +110,15 @@ class HtmlElement(Protocol):
         """Return the attributes."""
         ...
 
+    @property
+    def tag(self) -> object:
+        """Return the name in small letters; of a comment, something else."""
+        ...
+
+    def drop_tree(self) -> object:
+        """Remove the element and what it holds, but not the text after it."""
+        ...
+
 
 class HtmlTree(Protocol):
     """A parsed page, as the library has it."""
@@ -134,6 +143,26 @@ def strip_attributes(tree: HtmlTree) -> None:
             element.attrib.clear()
 
 
+def drop_unseen(tree: HtmlTree) -> None:
+    """Remove the elements that the page itself hides: by ``hidden``, by their ``style``, or by what they are.
+
+    What a stylesheet or a script hides isn't known. ``hidden="until-found"`` can be searched for, and stays.
+    """
+    for element in [one for one in tree.iter() if _is_unseen(one)]:
+        element.drop_tree()
+
+
+def _is_unseen(element: HtmlElement) -> bool:
+    tag, attributes = element.tag, element.attrib
+    if not isinstance(tag, str) or tag in {"html", "body"}:
+        return False
+    if tag == "template" or (tag == "dialog" and "open" not in attributes):
+        return True
+    if attributes.get("hidden", "until-found").strip().casefold() != "until-found":
+        return True
+    return bool(_HIDING_STYLE.search(_STYLE_GAP.sub("", attributes.get("style", "")).casefold()))
+
+
 def _trim_tag(tag: re.Match[str]) -> str:
     return (
         f"<{tag[1]}"
@@ -146,6 +175,9 @@ def _drop_invalid(reference: re.Match[str]) -> str:
     code = int(reference[1]) if reference[1] else int(reference[2], 16)
     return "" if code in _INVALID_CODES else reference[0]
 
+
+_STYLE_GAP: Final = re.compile(r"/\*.*?\*/|\s", re.DOTALL)
+_HIDING_STYLE: Final = re.compile(r"(?:^|;)(?:display:none|visibility:(?:hidden|collapse))(?=[;!]|$)")
 
 MAX_EXCERPT_LENGTH: Final = 50_000
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -289,7 +321,7 @@ def _extract_html(html: str, url: str) -> tuple[str, str, str]:
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
         text = _extract_main_text(html, url)
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
-        text = text or trafilatura.html2txt(html)
+        text = text or _extract_all_text(html)
     return title, date, text or ""
 
 
@@ -307,7 +339,16 @@ def _extract_main_text(html: str, url: str) -> str | None:
     if tree is None:
         return ""
     strip_attributes(tree)
+    drop_unseen(tree)
     return trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
+
+
+def _extract_all_text(html: str) -> str:
+    tree = trafilatura.load_html(html)
+    if tree is None:
+        return ""
+    drop_unseen(tree)
+    return trafilatura.html2txt(tree)
 
 
 def _pdf_error() -> WrongType:

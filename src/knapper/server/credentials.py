@@ -89,7 +89,11 @@ def _write_token(path: Path, token: str, *, is_first: bool) -> str:
             return token
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise _token_error(path, error) from error
+        raise StorageError(
+            f"the token {path} can't be written: {error.strerror}",
+            hint="check the permissions of its folder, or set KNAP_STATE_DIR to another one",
+            code="token_unusable",
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)

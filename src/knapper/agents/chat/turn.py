@@ -124,7 +124,7 @@ def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
     """
     unknown = sorted(stage.tools - set(toolset.choose_tools(chat.rows)))
     if unknown:
-        hint = f"correct 'tools' in agents/{stage.name}.md; `knap tool` lists them"
+        hint = f"correct 'tools' in agents/{stage.name}.md; `knap tools` lists them"
         message = f"the agent '{stage.name}' names tools that no agent has: {', '.join(unknown)[:200]}"
         raise SetupError(message, hint=hint, code="agent_invalid")
     own = chat.prompts.own_text(stage.name) or stage.prompt

@@ -144,16 +144,18 @@ def store_key(name: str, key: str) -> None:
             keyring.delete_password(KEYRING_SERVICE, name)
         kept = keyring.get_password(KEYRING_SERVICE, name) or ""
     except KeyringError as error:
-        raise _no_keyring_error() from error
+        raise no_keyring_error(name) from error
     if kept != key:  # one that is switched off takes everything, and keeps nothing
-        raise _no_keyring_error()
+        raise no_keyring_error(name)
 
 
-def _no_keyring_error() -> SetupError:
+def no_keyring_error(name: str) -> SetupError:
+    """Return the error where no keyring works, with where else the key of a provider or an address may stand."""
+    variable = "KNAP_API_KEY, for the model that model.name names," if "/" in name else f"{name.upper()}_API_KEY"
     return SetupError(
         "the system's keyring can't be used",
         code="no_keyring",
-        hint="set the key as an environment variable, or in the .env beside the configuration file",
+        hint=f"set {variable} as an environment variable, or in the .env beside the configuration file",
     )
 
 

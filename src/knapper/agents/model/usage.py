@@ -59,8 +59,9 @@ class ModelFailure(SetupError):
 MODEL_ERRORS = (AgentRunError, FallbackExceptionGroup, UserError)
 """The errors that pydantic-ai raises."""
 
+_KEY_HINT = "`knap models key NAME` stores one, for a provider or an address; `knap models` tries it"
 _ERROR_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
-    (ModelAuthenticationError, "model_key", "the key isn't accepted", "check the key: `knap models`"),
+    (ModelAuthenticationError, "model_key", "it needs a key, or doesn't accept the one it was sent", _KEY_HINT),
     (ModelNotFoundError, "model_unknown", "there is no such model", "`knap models` lists those that are there"),
     (ModelQuotaExceededError, "model_quota", "the account's quota is used up", "check the account with the provider"),
     (ModelRateLimitError, "model_busy", "too many requests", "wait a moment, or name a model to fall back on"),

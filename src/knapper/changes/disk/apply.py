@@ -429,6 +429,10 @@ def open_state(
     """
     try:
         private.make_folder(folder)
+    except OSError as error:
+        message = f"the state folder {folder}, where changes are recorded, can't be made: {error.strerror}"
+        raise StorageError(message, hint="check its permissions, or set KNAP_STATE_DIR to another folder") from error
+    try:
         real = root.resolve(strict=True)
     except OSError as error:
         raise StorageError(f"'{error.filename}' can't be opened: {error.strerror}", hint="check the path") from error

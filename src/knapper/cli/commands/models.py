@@ -13,14 +13,16 @@ from knapper.cli import inputs, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import Settings
-from knapper.errors import BadInput
+from knapper.errors import BadInput, SetupError
 from knapper.jsontypes import strings_in
 
 _KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME = "nobody"
 """A name that no key is stored under."""
 _MAX_SHOWN = 20
-_NO_MODEL = "no model is set: give --model, or set KNAP_MODEL, or name below [model] in {file}"
+_NO_MODEL = (
+    "no model is set: `knap config set model.name NAME` sets one, such as ollama:qwen3; `knap setup` tries it first"
+)
 
 
 @click.group(
@@ -53,7 +55,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     else:
         output.write(global_options, "\n".join(_render_rows(rows, local)))
         if not rows:
-            output.note(global_options, _NO_MODEL.format(file=config.config_file))
+            output.note(global_options, _NO_MODEL)
     return ExitCode.OK if any(row["state"] == "ok" for row in rows) else ExitCode.NOTHING
 
 
@@ -88,7 +90,10 @@ def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCo
 
 def _ask_key(provider: str) -> str:
     """Ask for a key, once it is known that it can be stored."""
-    names.store_key(_PROBE_NAME, "")
+    try:
+        names.store_key(_PROBE_NAME, "")
+    except SetupError as error:
+        raise names.no_keyring_error(provider) from error
     if output.can_ask():
         return getpass.getpass(f"Key for {provider}: ").strip()
     return inputs.strip_bom(sys.stdin.readline()).strip()

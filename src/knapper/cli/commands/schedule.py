@@ -19,6 +19,7 @@ from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
+from knapper.server import addresses
 
 
 class ScheduleOptions(TypedDict):
@@ -152,7 +153,12 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
             handled=stored_schedules.wall_clock(),
         )
         added = store.add(schedules.prepare(hub, schedule, vault, "cli"))
-        return _print_schedule(global_options, added, "added")
+        code = _print_schedule(global_options, added, "added")
+        if not hub.settings.model.name:
+            output.note(global_options, "no model is set, and it needs one: `knap setup`")
+        if addresses.find_server(hub.settings.state_dir) is None:
+            output.note(global_options, "no server runs, which does the work: `knap serve` or `knap service install`")
+        return code
 
 
 class ScheduleEditOptions(TypedDict):

@@ -14,7 +14,7 @@ import click
 from knapper.cli import interrupts, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.config import files
+from knapper.config import files, loading
 from knapper.errors import SetupError, StorageError
 from knapper.system import private
 
@@ -192,6 +192,10 @@ def _announce(
     )
     # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
     output.note(options, f"the page: {page_url if sys.stderr.isatty() else '`knap token page` prints its address'}")
+    for vault in settings.vaults:
+        checked = loading.check_vault_folder(vault)
+        if vault.name in vaults and isinstance(checked, SetupError):
+            output.note(options, f"{checked.message}: it is served once it is there, or once its path is corrected")
     if not page.PageFiles().is_built:
         output.note(
             options, f"the page wasn't built when Knapper was installed; in a clone, {page.BUILD_COMMAND} builds it"

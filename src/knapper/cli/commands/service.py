@@ -93,9 +93,12 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
     )
     text = manager.render(service)
     fields = {"manager": manager.name, "file": str(manager.file), "watch_only": watch_only, "definition": text}
+    missing = launching.explain_variables(settings, "the service")
     if own["dry_run"]:
+        if missing:
+            output.note(global_options, missing)
         return output.print_result(global_options, {**fields, "installed": False}, f"# {manager.file}\n{text}")
-    notes = [*manager.install(service), *filter(None, [launching.explain_variables(settings, "the service")])]
+    notes = [*manager.install(service), *filter(None, [missing])]
     address = launching.service_address(settings, host=own["host"], port=own["port"])
     started = _look_at_start(settings.state_dir, manager, address)
     answer = {**fields, "installed": True, "url": started.url, "notes": notes}

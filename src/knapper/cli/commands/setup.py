@@ -102,9 +102,12 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
     no key is asked for. What nobody can be asked about is left out: name it with --service, --client or --plugin.
     """
     machine = clients.detect_machine()
-    chosen_folder, global_options.vault = global_options.vault, ""
-    surroundings = onboarding.look_around(commands_setup.read_settings(global_options), machine, Path.cwd())
+    named, global_options.vault = global_options.vault, ""
+    settings = commands_setup.read_settings(global_options)
+    configured = next((vault.path for vault in settings.vaults if vault.name == named), None)
+    surroundings = onboarding.look_around(settings, machine, Path.cwd())
     is_asking = output.can_ask() and not own["yes"] and not global_options.as_json
+    chosen_folder = configured or (Path(named) if named else None)
     choices = _choose(surroundings, chosen_folder, own, is_asking=is_asking)
     reports: list[StepReport] = []
     for step in _list_steps(global_options, choices, surroundings):
@@ -130,9 +133,11 @@ def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitC
     return ExitCode.SETUP if failed else ExitCode.OK
 
 
-def _choose(surroundings: Surroundings, chosen_folder: str, own: SetupOptions, *, is_asking: bool) -> SetupChoices:
+def _choose(
+    surroundings: Surroundings, chosen_folder: Path | None, own: SetupOptions, *, is_asking: bool
+) -> SetupChoices:
     """Return what is to be set up; asks at most three questions."""
-    vault = Path(chosen_folder) if chosen_folder else _choose_vault(surroundings, is_asking=is_asking)
+    vault = chosen_folder or _choose_vault(surroundings, is_asking=is_asking)
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
         fetched = "; for another, packages are fetched" if onboarding.missing_extras("any") else ""
@@ -186,12 +191,15 @@ def _choose_vault(surroundings: Surroundings, *, is_asking: bool) -> Path:
     vaults = [*surroundings.vaults[: _MAX_CHOICES - 1], folder] if folder else surroundings.vaults
     for number, path in enumerate(vaults[:_MAX_CHOICES], 1):
         click.echo(f"  {number}  {output.one_line(str(path))}", err=True)
-    answer = click.prompt(
-        "Vault (a number, or a folder)" if vaults else "Folder of your notes", default="1" if vaults else None, err=True
-    )
-    if answer.isdigit() and 1 <= int(answer) <= min(len(vaults), _MAX_CHOICES):
-        return vaults[int(answer) - 1]
-    return Path(answer)
+    question = "Vault (a number, or a folder)" if vaults else "Folder of your notes"
+    while True:
+        answer: str = click.prompt(question, default="1" if vaults else "", show_default=bool(vaults), err=True)
+        if answer.isdigit() and 1 <= int(answer) <= min(len(vaults), _MAX_CHOICES):
+            return vaults[int(answer) - 1]
+        if answer.strip() and Path(answer).expanduser().is_dir():
+            return Path(answer)
+        problem = f"there is no folder {Path(answer).expanduser().absolute()}; " if answer.strip() else ""
+        click.echo(output.one_line(f"{problem}give one that is there, such as ~/Notes; Ctrl-C ends"), err=True)
 
 
 def _list_steps(
@@ -210,7 +218,7 @@ def _list_steps(
     if choices.model:
         yield lambda: run("model", lambda: onboarding.choose_model(options, choices.model))
     else:
-        yield lambda: _no_model(surroundings)
+        yield lambda: _no_model(surroundings, commands_setup.read_settings(options).model.name)
     e5_step = onboarding.use_e5 if choices.e5 else onboarding.offer_e5
     yield lambda: run("e5", lambda: e5_step(options, str(folder)))
     yield lambda: run("prompt", lambda: onboarding.write_prompt_example(options))
@@ -233,7 +241,11 @@ def _list_steps(
     yield from (lambda remark=remark: remark for remark in onboarding.list_remarks())
 
 
-def _no_model(surroundings: Surroundings) -> StepReport:
+def _no_model(surroundings: Surroundings, configured: str) -> StepReport:
+    if configured:
+        text = f"{configured} is configured, and wasn't tried"
+        hint = "`knap models` asks whether it answers; knap config unset model.name takes it out"
+        return StepReport(step="model", state="unchanged", text=text, hint=hint)
     examples = onboarding.name_examples(surroundings)
     keys = f"; there are keys for {examples}" if examples else ""
     return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)

@@ -1,12 +1,14 @@
 """Tell where the server's token lies, and make new ones."""
 
+from urllib.parse import urlsplit
+
 import click
 
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config.paired import hash_token
-from knapper.server import credentials
+from knapper.server import addresses, credentials
 
 
 @click.group(
@@ -60,11 +62,11 @@ def rotate(global_options: GlobalOptions) -> ExitCode:
     context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token page", "open what it prints in a browser; the server has to run"),
-        ("knap token page --port 9000", "if it listens on another port"),
+        ("knap token page --port 9000", "for a server that this command can't find, such as one in a container"),
     ),
 )
 @click.option(
-    "--port", type=click.IntRange(1, 65_535), help="Address that the server listens on.  [default: as configured]"
+    "--port", type=click.IntRange(1, 65_535), help="Port that the server listens on.  [default: the running server's]"
 )
 @options.shared_options
 @click.pass_obj
@@ -73,12 +75,17 @@ def page(global_options: GlobalOptions, port: int | None) -> ExitCode:
 
     The address works once, within an hour.
     """
-    from knapper.server import credentials  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
-
     config = setup.read_settings(global_options)
+    host, number = config.server.host, port or config.server.port
+    if port is None:
+        record = addresses.find_server(config.state_dir)
+        if record is None:
+            output.note(global_options, "no server runs: `knap serve` or `knap service install` starts it")
+        else:
+            own = urlsplit(record.url)
+            host, number = own.hostname or host, own.port or number
     code = credentials.open_browser_sessions(config.state_dir).new_code()
-    host = f"[{config.server.host}]" if ":" in config.server.host else config.server.host
-    address = credentials.sign_in_url(f"http://{host}:{port or config.server.port}", code)
+    address = credentials.sign_in_url(addresses.client_url(host, number), code)
     return _print_field(global_options, {"address": address}, "address")
 
 

@@ -340,9 +340,12 @@ def _choose_transcriber(settings: SpeechSettings) -> Transcriber:
     if not key and not settings.base_url:
         key = {"fireworks": settings.fireworks_key, "openai": settings.openai_key}.get(provider, "")
     if settings.access == "off":
-        raise _disabled_error("audio.access is off")
+        raise _disabled_error("audio.access is off", "set audio.access to auto, local or on")
     if settings.access == "auto" and settings.provider == "auto" and not (settings.base_url or key):
-        raise _disabled_error("neither FIREWORKS_API_KEY nor audio.base_url is set")
+        raise _disabled_error(
+            "neither FIREWORKS_API_KEY nor audio.base_url is set",
+            "set one of them; or audio.provider = whisper, which keeps all on this machine",
+        )
     model = _DEFAULT_MODELS[provider] if settings.model in {"", _DEFAULT_MODELS["fireworks"]} else settings.model
     if provider == "whisper":
         return WhisperTranscriber(model, language=settings.language, max_bytes=settings.max_bytes)
@@ -384,12 +387,8 @@ def _check_choice(settings: SpeechSettings, provider: _ChosenProvider, base_url:
         )
 
 
-def _disabled_error(reason: str) -> TranscriberError:
-    return TranscriberError(
-        f"audio isn't transcribed: {reason}",
-        hint="set FIREWORKS_API_KEY or audio.base_url; or audio.provider = whisper, which keeps all on this machine",
-        code="audio_off",
-    )
+def _disabled_error(reason: str, hint: str) -> TranscriberError:
+    return TranscriberError(f"audio isn't transcribed: {reason}", hint=hint, code="audio_off")
 
 
 def _default_address(provider: _ChosenProvider, model: str) -> str:
