@@ -230,6 +230,26 @@ def test_an_extra_that_is_wanted_but_missing_fails(
     assert "knapper[anthropic,embeddings,models,web]" in checks["extras"]["hint"]
 
 
+def test_an_agent_that_can_not_be_used_is_named(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = own_home / "agents"  # beside the configuration file
+    folder.mkdir(parents=True, exist_ok=True)
+    good = (
+        "---\ntitle: Tidy\nsummary: tidy the inbox\ntools: [search_vault]\ntask: Tidy it.\n---\nYou tidy the inbox.\n"
+    )
+    _ = (folder / "tidy.md").write_text(good, encoding="utf-8")
+    _, before = doctor(capsys, "-v", str(vault))
+    _ = (folder / "broken.md").write_text("No properties.\n", encoding="utf-8")
+    code, found = doctor(capsys, "-v", str(vault))
+
+    assert (before["agents"]["state"], found["agents"]["state"]) == ("ok", "warn")
+    assert "'broken' can't be used: " in found["agents"]["text"]
+    assert "agents/broken.md beside" in found["agents"]["text"]
+    assert "tidy" not in found["agents"]["text"]
+    assert code == 0
+
+
 def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["-v", str(vault), "doctor"])
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]

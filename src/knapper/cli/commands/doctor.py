@@ -17,9 +17,10 @@ import click
 import watchfiles
 
 from knapper import app, extras
+from knapper.agents import stages
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
-from knapper.app import e5_model, models
+from knapper.app import clients, e5_model, models
 from knapper.changes.disk import apply, storage
 from knapper.changes.disk import repair as database_repair
 from knapper.changes.disk.journal import JOURNAL_FILE
@@ -226,6 +227,20 @@ def check_language_model(settings: Settings) -> CheckResult:
         return CheckResult(name="model", state="ok", text=f"{model_name}: {reply.text}")
     hint = _MODEL_HINTS.get(reply.state, "start its server, or check its address; `knap models` shows all")
     return CheckResult(name="model", state="warn", text=f"{model_name}: {reply.text}", hint=hint)
+
+
+def check_agents(settings: Settings) -> CheckResult | None:
+    """Name the owner's agents whose files have mistakes; None where there are none of the owner's."""
+    with app.open_hub(settings) as hub:
+        known = clients.open_stages(hub)
+        own = set(known.names()) - set(stages.built_in_names())
+        problems = known.all()[1]
+    if not own:
+        return None
+    if not problems:
+        return CheckResult(name="agents", state="ok", text=f"{pluralize(len(own), 'agent')} of your own can be used")
+    text = "; ".join(f"{error.message} ({error.hint})" for _, error in sorted(problems.items()))
+    return CheckResult(name="agents", state="warn", text=text, hint="mend it, or delete its file")
 
 
 def check_embedder(settings: Settings) -> CheckResult:
@@ -497,7 +512,7 @@ def run_checks(options: GlobalOptions) -> list[CheckResult]:
         return [failed_check("config", error)]
     findings = [check(config) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
-        checks = (check_ignore_rules, check_leftovers, check_index, check_engine, check_server)
+        checks = (check_ignore_rules, check_leftovers, check_index, check_engine, check_agents, check_server)
         findings += filter(None, (check(config) for check in checks))
         findings.append(check_databases(config))
     return findings
