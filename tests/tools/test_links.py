@@ -217,7 +217,7 @@ def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Ope
             notes.rename_tag(context, "secret", "not a tag")
 
     assert (named["status"], every["status"]) == ("applied", "proposed")
-    assert "list_tags" in missing.value.hint  # a client that knows no command line can go on
+    assert "the list of tags" in missing.value.hint  # a client that knows no command line can go on
     assert "#house #house/Yard" in vault.text("Plan.md")
 
 
