@@ -6,7 +6,7 @@ import { type Failure, failureOf } from "../../ui/client/transport";
 import type { Extent, Verb } from "./card";
 import type { Connection } from "./connection";
 import { describeFailure } from "./connection";
-import { type Editors, editorViewOf, type Told } from "./editors";
+import { type Editors, editorViewOf, type WriteAnswer } from "./editors";
 import { findPlaces, newText, type Place } from "./places";
 import { placeOf } from "./review";
 import { type Hunk, type Proposal, type ServerFile, type ServerHunk, toHunk, type Waiting } from "./waiting";
@@ -58,7 +58,7 @@ export class Decisions {
     const blocks = this.waiting.ownBlocks();
     const refused: Failure[] = [];
     let done = 0;
-    const said = () => `${verb === "accept" ? "Accepted" : "Rejected"} ${done} pending ${done === 1 ? "edit" : "edits"}`;
+    const summary = () => `${verb === "accept" ? "Accepted" : "Rejected"} ${done} pending ${done === 1 ? "edit" : "edits"}`;
     const work = async () => {
       for (const id of ids) if (!this.waiting.proposals.has(id)) await this.waiting.load(id);
       // All of a note whose text isn't saved goes into its editor before a save, after which what was typed stands between.
@@ -78,10 +78,10 @@ export class Decisions {
       }
       await this.decideBlocks(verb, blocks);
       done += blocks.length;
-      if (refused.length) throw new Error(`${said()}, but not ${refused.length}: ${describe(refused[0]!)}`);
+      if (refused.length) throw new Error(`${summary()}, but not ${refused.length}: ${describe(refused[0]!)}`);
     };
     if (!ids.length && !blocks.length) new Notice("No pending edits found");
-    else await this.attempt(work, said, []);
+    else await this.attempt(work, summary, []);
   }
 
   /** Accept hunks of one note. */
@@ -124,8 +124,8 @@ export class Decisions {
   async draw(proposals: readonly string[]): Promise<boolean> {
     const work = async () => {
       const paths = proposals.flatMap((id) => this.waiting.proposals.get(id)?.files.map((file) => file.path) ?? []);
-      await this.editors.around(paths, async (told) => {
-        for (const id of proposals) told.push(await this.post(id, "draw", {}));
+      await this.editors.around(paths, async (answers) => {
+        for (const id of proposals) answers.push(await this.post(id, "draw", {}));
       });
     };
     return this.attempt(work, "Shown as blocks in the note", proposals);
@@ -142,7 +142,7 @@ export class Decisions {
     if (view && disk !== undefined) return this.acceptInEditor(view, disk, hunks);
     await this.decideBlocks("accept", hunks);
     const rest = hunks.filter((hunk) => !hunk.block);
-    if (rest.length) await this.editors.around([path], (told) => this.acceptAtServer(rest, told));
+    if (rest.length) await this.editors.around([path], (answers) => this.acceptAtServer(rest, answers));
   }
 
   /** Accept or reject a block of a note, whether a proposal knows it or not; the server knows its exact bytes. */
@@ -161,23 +161,22 @@ export class Decisions {
   }
 
   private async resolve(verb: Verb, path: string, blocks: readonly string[]): Promise<void> {
-    await this.editors.around([path], async (told) => told.push(await this.client().raw<Told>("POST", `/blocks/${verb}`, { body: { path, ids: blocks } })));
+    await this.editors.around([path], async (answers) => answers.push(await this.client().raw<WriteAnswer>("POST", `/blocks/${verb}`, { body: { path, ids: blocks } })));
     await this.waiting.loadBlocks(path);
   }
 
-  /** @param isTyped Whether a part of it went into an editor already. */
-  private async decideShown(verb: Verb, shown: Proposal, { files, hunks }: Parts = {}, isTyped = false): Promise<void> {
+  /** @param isPartlyIn Whether a part of it went into an editor already. */
+  private async decideShown(verb: Verb, shown: Proposal, { files, hunks }: Parts = {}, isPartlyIn = false): Promise<void> {
     const isWanted: IsWanted = (file, hunk) => (files?.includes(file.path) ?? true) && (!hunk || (hunks?.includes(hunk.id) ?? true));
     const parts = { ...(files && { files }), ...(hunks && { hunks }) };
     const paths = shown.files.flatMap((file) => [file.path, ...(file.target ? [file.target] : [])]);
     if (verb === "reject") {
       const isDrawn = shown.files.some((file) => file.hunks.some((hunk) => hunk.block));
-      await this.editors.around(isDrawn ? paths : [], async (told) => told.push(await this.post(shown.id, "reject", parts)));
+      await this.editors.around(isDrawn ? paths : [], async (answers) => answers.push(await this.post(shown.id, "reject", parts)));
       return;
     }
-    const isChanged = isTyped || this.waiting.proposals.get(shown.id)?.digest !== shown.digest;
-    const hasTyped = (await this.acceptUnsaved([shown], isWanted)).has(shown.id) || isTyped;
-    await this.editors.around(paths, async (told) => told.push(await this.acceptProposal(shown, parts, isWanted, isChanged || hasTyped, hasTyped)));
+    const isIn = (await this.acceptUnsaved([shown], isWanted)).has(shown.id) || isPartlyIn;
+    await this.editors.around(paths, async (answers) => answers.push(await this.acceptProposal(shown, parts, isWanted, isIn)));
   }
 
   /**
@@ -206,9 +205,13 @@ export class Decisions {
     return put;
   }
 
-  /** Accept what is left of a proposal, where that is still what was shown. */
-  private async acceptProposal(shown: Proposal, parts: Parts, isWanted: IsWanted, isChanged: boolean, hasTyped: boolean): Promise<Told> {
-    if (!isChanged) {
+  /**
+   * Accept what is left of a proposal, where that is still what was shown.
+   *
+   * @param isPartlyIn Whether a part of it went into an editor already.
+   */
+  private async acceptProposal(shown: Proposal, parts: Parts, isWanted: IsWanted, isPartlyIn: boolean): Promise<WriteAnswer> {
+    if (!isPartlyIn && this.waiting.proposals.get(shown.id)?.digest === shown.digest) {
       try {
         return await this.post(shown.id, "accept", { ...parts, digest: shown.digest });
       } catch (error) {
@@ -218,7 +221,7 @@ export class Decisions {
     const now = await this.reread(shown.id);
     const open = now?.files.filter((file) => isWanted(file) && isOpen(file)) ?? [];
     if (!now || !open.some((file) => file.kind !== "edit" || file.hunks.some((hunk) => isWanted(file, hunk) && canAccept(hunk)))) {
-      if (hasTyped) return {};
+      if (isPartlyIn) return {};
       throw new Error("it doesn't fit any more, or was decided elsewhere");
     }
     for (const file of open) {
@@ -227,16 +230,16 @@ export class Decisions {
     return this.post(shown.id, "accept", { ...stillOpen(parts, open), digest: now.digest });
   }
 
-  private async acceptAtServer(hunks: readonly Hunk[], told: Told[]): Promise<void> {
+  private async acceptAtServer(hunks: readonly Hunk[], answers: WriteAnswer[]): Promise<void> {
     for (const [id, own] of byProposal(hunks)) {
       const body = { hunks: own.map((hunk) => hunk.id) };
       try {
-        told.push(await this.post(id, "accept", { ...body, digest: this.digestOf(id, own) }));
+        answers.push(await this.post(id, "accept", { ...body, digest: this.digestOf(id, own) }));
       } catch (error) {
         if (failureOf(error).code !== MISMATCH) throw error;
         // Something else of the proposal changed; what was shown of these parts still holds, or this throws.
         const proposal = await this.same(id, own);
-        told.push(await this.post(id, "accept", { ...body, digest: proposal.digest }));
+        answers.push(await this.post(id, "accept", { ...body, digest: proposal.digest }));
       }
     }
   }
@@ -254,9 +257,12 @@ export class Decisions {
     await this.keep(view, hunks);
   }
 
+  /** Save what hunks were put into, and tell the server of each; all are told before a failure is thrown. */
   private async keep(view: MarkdownView, hunks: readonly Hunk[]): Promise<void> {
     await view.save();
-    for (const [id, own] of byProposal(hunks)) await this.post(id, "applied", { hunks: own.map((hunk) => hunk.id) });
+    const failures: unknown[] = [];
+    for (const [id, own] of byProposal(hunks)) await this.post(id, "applied", { hunks: own.map((hunk) => hunk.id) }).catch((error) => failures.push(error));
+    if (failures.length) throw failureOf(failures[0]);
   }
 
   /** Read a proposal anew, and make sure that the parts are still those that were shown. */
@@ -271,8 +277,8 @@ export class Decisions {
     return this.waiting.proposals.get(id);
   }
 
-  private async post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<Told> {
-    const reply = await this.client().raw<(Told & { status?: string; reason?: string }) | null>("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
+  private async post(id: string, verb: Verb | "applied" | "draw", body: Record<string, unknown>): Promise<WriteAnswer> {
+    const reply = await this.client().raw<(WriteAnswer & { status?: string; reason?: string }) | null>("POST", `/proposals/${encodeURIComponent(id)}/${verb}`, { body });
     if (reply?.status === "refused") throw new Error(reply.reason ?? "the server's rules refuse this");
     return reply ?? {};
   }

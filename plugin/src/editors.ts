@@ -66,7 +66,7 @@ interface Written {
 }
 
 /** What the server says of files that it has just written. */
-export interface Told {
+export interface WriteAnswer {
   readonly files?: readonly { readonly path: string; readonly diff?: string }[];
 }
 
@@ -116,7 +116,7 @@ export class Editors extends Component {
    * @param work Adds the server's answers in their order: where the app saves a note in the moment between, they alone have what
    *   was written.
    */
-  async around<T>(paths: Iterable<string> | null, work: (told: Told[]) => Promise<T>): Promise<T> {
+  async around<T>(paths: Iterable<string> | null, work: (answers: WriteAnswer[]) => Promise<T>): Promise<T> {
     const wanted = paths && new Set(paths);
     const open: Omit<Written, "after">[] = [];
     const held: MarkdownView[] = [];
@@ -130,17 +130,17 @@ export class Editors extends Component {
     }
     // The app's own save, some seconds after a key, would come between the server's write and what is read of it here.
     for (const view of held) (view.requestSave as Partial<Debouncer<[], void>>).cancel?.();
-    const told: Told[] = [];
+    const answers: WriteAnswer[] = [];
     try {
-      return await work(told);
+      return await work(answers);
     } finally {
       for (const view of held) view.requestSave();
-      await Promise.all(open.map((one) => this.follow(one, told)));
+      await Promise.all(open.map((one) => this.follow(one, answers)));
     }
   }
 
-  private async follow(open: Omit<Written, "after">, told: readonly Told[]): Promise<void> {
-    const diffs = told.flatMap(({ files = [] }) => files.filter(({ path, diff }) => path === open.file.path && diff).map(({ diff }) => diff!));
+  private async follow(open: Omit<Written, "after">, answers: readonly WriteAnswer[]): Promise<void> {
+    const diffs = answers.flatMap(({ files = [] }) => files.filter(({ path, diff }) => path === open.file.path && diff).map(({ diff }) => diff!));
     const known = diffs.reduce<Text | undefined>((text, diff) => text && patched(text, diff), open.before);
     const after = (diffs.length && known) || (await this.read(open.file).catch(() => open.before)); // it was moved or deleted
     if (after.eq(open.before)) return;

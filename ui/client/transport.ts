@@ -1,7 +1,5 @@
 /** How requests reach the server: by `fetch` in a browser, by something else where an app must use its own. */
 
-import { hintForPerson } from "./hints";
-
 export interface Exchange {
   method: string;
   /** Begins with a slash; the transport knows the host. */
@@ -60,6 +58,17 @@ export function failureOf(error: unknown): Failure {
 
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === "AbortError";
+}
+
+/** What the server says to programs, which the page or plugin does for a person. */
+const FOR_PERSONS: Readonly<Record<string, string>> = {
+  "/openapi.json lists what there is": "the server may be of another version",
+  "send it as 'Authorization: Bearer TOKEN'; `knap token` tells where it lies": "sign in again, or connect this device anew",
+};
+
+/** Return a hint of the server as it is shown to a person. */
+export function hintForPerson(hint: string): string {
+  return Object.hasOwn(FOR_PERSONS, hint) ? (FOR_PERSONS[hint] ?? hint) : hint;
 }
 
 /** Read the failure out of an answer that isn't a good one. */

@@ -38,7 +38,7 @@ _SCAN_BUDGET_S = 0.6
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
 _MAX_INLINE_BYTES = 4_000_000
-"""How many changed files, and of what size together, a search or a change indexes itself: some seconds at most."""
+"""How many changed files, and of what size together, a search indexes itself: about a second's work."""
 _MAX_INLINE_REPORTS = 1_000
 """How many reported files and folders a search looks at itself."""
 _MAX_INLINE_CHECK_BYTES = 100_000_000
