@@ -341,7 +341,8 @@ class _Reading:
 
     def _turns(self, client: str, kept: SessionStore) -> Iterator[Entry]:
         def read(limit: int, offset: int) -> Sequence[tuple[str, Exchange]]:
-            return kept.latest_turns(until=self.until, work=self.query.work, limit=limit, offset=offset)
+            work = self.query.work
+            return kept.latest_turns(until=self.until, work=work, path=self.note, limit=limit, offset=offset)
 
         for session_id, turn in _read_in_batches(read):
             asked = self._asked(client, session_id, turn)

@@ -276,6 +276,7 @@ _LATEST_TURNS: Final = f"""WITH page AS MATERIALIZED (
     SELECT t.session, t.number FROM turns t JOIN sessions s ON s.id = t.session WHERE t.number > s.cleared
     AND (:until = '' OR julianday(t.at) <= julianday(:until))
     AND (:work = '' OR t.session = :work OR json_extract(t.outcome, '$.run_id') = :work)
+    AND (:path = '' OR instr(t.outcome, :as_json) OR instr(t.file, :path))
     AND NOT (s.forked_from <> '' AND julianday(t.at) < julianday(s.created)
         AND EXISTS (SELECT 1 FROM sessions o WHERE o.id = s.forked_from))
     ORDER BY {_LATEST_FIRST} LIMIT :limit OFFSET :offset)
@@ -468,13 +469,15 @@ class SessionStore:
             return read_turns(database, session_id, cleared)
 
     def latest_turns(
-        self, *, until: datetime | None, work: str = "", limit: int, offset: int = 0
+        self, *, until: datetime | None, work: str = "", path: str = "", limit: int, offset: int = 0
     ) -> Sequence[tuple[str, Exchange]]:
         """List the turns of all sessions until a time, the latest first, each with its session's id.
 
-        They come without messages and traces. *work* is the id of a session or a task's run; empty for all.
+        They come without messages and traces. *work* is the id of a session or a task's run, and *path* a text that
+        stands in their outcome or their open note's path; empty for all.
         """
         values = {"until": until.isoformat() if until else "", "work": work, "limit": limit, "offset": offset}
+        values |= {"path": path, "as_json": json.dumps(path, ensure_ascii=False)[1:-1]}
         with self._ledger.reading() as database:
             rows = database.execute(_LATEST_TURNS, values).fetchall()
         return [(row["session"], _read_turn(row, messages="")) for row in rows]
