@@ -3003,7 +3003,7 @@ export interface operations {
             query?: {
                 before?: string;
                 client?: string;
-                kind?: ("asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone")[];
+                kind?: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | null;
                 limit?: number;
                 note?: string;
                 run?: string;

@@ -362,9 +362,7 @@ _HISTORY_PARAMETERS: Final = (
     Parameter(name="since", doc="Only from this time on, such as 2026-01-31T12:00.", maximum=100),
     Parameter(name="client", doc="Only steps of this client.", maximum=200),
     Parameter(name="run", doc="Only the work of this run, session, proposal or change, by its id.", maximum=200),
-    Parameter(
-        name="kind", doc="Only steps of this kind; it may be given several times.", kind="texts", choices=history.KINDS
-    ),
+    Parameter(name="kind", doc="Only steps of this kind.", choices=history.KINDS),
     Parameter(name="note", doc="Only steps about this note, by its path or name, or about notes below this folder."),
     VAULT_PARAMETER,
 )
@@ -444,8 +442,7 @@ def _make_history_endpoint(hub: Hub, service: JobService) -> Endpoint:
 
 
 def _read_query(args: RequestArguments) -> HistoryQuery:
-    wanted = args.texts("kind") or history.KINDS
-    kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if kind in wanted)
+    kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if args.text("kind") in {"", kind})
     return HistoryQuery(
         limit=args.integer_or_default("limit", history.LIMIT),
         before=args.text("before"),
