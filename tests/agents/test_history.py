@@ -28,9 +28,11 @@ from knapper.config import ClientSettings
 from knapper.errors import BadInput
 from knapper.tools import files, journal, proposals
 from knapper.vault import access
-from tests.agents import scripted
+from tests.agents import protocol, scripted, scripts
+from tests.agents.protocol import Reply
 from tests.agents.run_world import Brain
-from tests.agents.scripted import Call, Model, Reply
+from tests.agents.scripted import Call, Model
+from tests.agents.scripted import Reply as Said
 from tests.tools import opened
 
 pytestmark = pytest.mark.timeout(30)
@@ -54,7 +56,7 @@ class World:
     vault: opened.Opener
     hub: Hub
 
-    def say(self, *replies: Reply, text: str = ASK, session: str = "") -> Done:
+    def say(self, *replies: Said, text: str = ASK, session: str = "") -> Done:
         with chats.open_chats(self.hub) as opened_chats:
             rows = opened_chats.hub.table.specs
             chat = scripted.chat(Model(replies), rows, meter=opened_chats.meter, now=local_now)
@@ -278,13 +280,8 @@ def test_nothing_in_a_text_or_path_reaches_the_terminal_as_it_is(world: World) -
     assert "ask\ufffd[31m more" in shown
 
 
-def test_the_command_shows_the_work_its_steps_and_the_next_page(
-    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = opened.vault(tmp_path, NOTES).root
-    monkeypatch.setenv("VAULT_PATH", str(root))
-    monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
-    monkeypatch.chdir(own_home)
+def test_the_command_shows_the_work_its_steps_and_the_next_page(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert root.is_dir()
     assert main.run(["history"]) == 0
     assert capsys.readouterr().err == "nothing was done\n"
     for _ in range(2):
@@ -302,3 +299,57 @@ def test_the_command_shows_the_work_its_steps_and_the_next_page(
     assert page["results"][0]["id"] not in head
     assert main.run(["history", "--kind", "rejected", "--since", "2h"]) == 0
     assert main.run(["history", "--before", "yesterday"]) == 2
+
+
+@pytest.fixture
+def root(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a vault that commands work on."""
+    root = opened.vault(tmp_path, NOTES).root
+    monkeypatch.setenv("VAULT_PATH", str(root))
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
+    monkeypatch.chdir(own_home)
+    return root
+
+
+def knap(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    _ = main.run([*words, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_task_that_asks_is_told_and_what_it_proposes_belongs_to_it(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    select = scripts.select("Roses.md", confidence="exploring")
+    question = Reply(parts=[select, Call("ask_user", {"question": "Which?"})])
+    answer = Reply(parts=scripts.task("Red. [[Roses]] (lines 3-3)", ("Roses.md", "end", "More.")))
+    with protocol.serving(question, Reply(parts=[select]), answer) as server:
+        model = f"tiny@{server.base_url}"
+        asked = knap(capsys, "ask", "colour?", "--scout", "--model", model)
+        waiting = knap(capsys, "history")["results"]
+        _ = knap(capsys, "ask", "--resume", asked["run_id"], "the red ones", "--model", model)
+    told = knap(capsys, "history")["results"]
+
+    assert [(row["kind"], row["text"], row["client"]) for row in waiting] == [
+        ("found", "Which?", "agent"),
+        ("asked", "colour?", "cli"),
+    ]
+    assert waiting[0]["state"] == "asked"
+    assert {row["work"] for row in waiting} == {asked["run_id"]}
+    assert [(row["kind"], row["work"]) for row in told] == [("proposed", asked["run_id"])]
+    assert root.is_dir()
+
+
+def test_a_task_in_the_session_of_a_note_is_work_of_its_own(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(Reply(parts=scripts.task("Red. [[Roses]] (lines 3-3)"))) as server:
+        done = knap(capsys, "ask", "colour?", "--note", "Roses.md", "--model", f"tiny@{server.base_url}")
+    rows = knap(capsys, "history", "--run", done["run_id"])["results"]
+    assert main.run(["history"]) == 0
+    shown = capsys.readouterr().out
+
+    assert [(row["kind"], row["session_id"], row["notes"]) for row in rows] == [
+        ("found", done["session_id"], ["Roses.md", "Beds.md"]),
+        ("asked", done["session_id"], ["Roses.md"]),
+    ]
+    assert rows == knap(capsys, "history", "--run", done["session_id"])["results"]
+    assert shown.startswith(f"task {done['run_id']} in the session {done['session_id']}\n")
+    assert root.is_dir()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.agents.runs.model import RunRecord
     from knapper.agents.runs.store import RunStore
     from knapper.agents.sessions.store import Exchange, SessionStore
@@ -161,6 +162,8 @@ class HistorySources:
     run_clients: Sequence[str] | None = None
     """The clients whose runs the client sees; None for all."""
     schedules: Sequence[Schedule] = ()
+    paused: Sequence[PausedRun] = ()
+    """Tasks that wait for an answer; once they have it, they are turns of a session."""
 
 
 @contextmanager
@@ -179,6 +182,7 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
             sessions={client or TERMINAL_CLIENT: one.store for client, one in opened.items()},
             runs=_open_runs(folder, stack) if has_runs(hub) else None,
             schedules=schedules.open_schedules(hub).all(),
+            paused=clients.list_paused(hub, TERMINAL_CLIENT),
         )
 
 
@@ -217,6 +221,7 @@ def open_for_client(
             runs=runs,
             run_clients=run_clients,
             schedules=schedules.list_visible(hub, client, name),
+            paused=clients.list_paused(hub, client, name),
         )
 
 
@@ -323,6 +328,7 @@ class _Reading:
         streams: list[tuple[set[EntryKind], Iterator[Entry]]] = [
             *(({"asked", "found"}, self._turns(client, kept)) for client, kept in self.sources.sessions.items()),
             ({"asked", "found"}, self._runs()),
+            ({"asked", "found"}, self._paused()),
             ({"scheduled"}, self._schedules()),
             ({"proposed", "rejected"}, self._proposals()),
             ({"accepted", "changed", "undone"}, self._changes()),
@@ -447,6 +453,31 @@ class _Reading:
         if self._is_about_note(found):
             yield asked if is_question else found
 
+    def _paused(self) -> Iterator[Entry]:
+        entries: list[Entry] = []
+        for run in self.sources.paused:
+            session_id, notes = (
+                str(run.request.get("session_id") or ""),
+                self._visible([str(run.request.get("current"))]),
+            )
+            asked = Entry(
+                at=run.at.astimezone(UTC),
+                kind="asked",
+                id=run.id,
+                work=run.id,
+                client=TERMINAL_CLIENT if run.client == AGENT_CLIENT else run.client,
+                text=_shorten(str(run.request.get("task") or "")),
+                notes=notes,
+                note_count=len(notes),
+                session_id=session_id,
+                run_id=run.id if session_id else "",
+            )
+            question = self._answer(str(run.question.get("question") or ""))
+            entries += [replace(asked, kind="found", client=AGENT_CLIENT, text=question, state="asked"), asked]
+        for entry in sorted(entries, key=lambda entry: entry.key, reverse=True):
+            if self.query.work in {"", entry.work, entry.session_id} and self._is_about_note(entry):
+                yield entry
+
     def _schedules(self) -> Iterator[Entry]:
         entries = [
             Entry(
@@ -477,7 +508,7 @@ class _Reading:
         for summary, row in proposals.iterate_proposals(self.sources.context, criteria):
             proposed = _describe_proposal(summary, row)
             if summary.items["rejected"]:
-                reason = summary.rejection if "reason" in row or not summary.tainted else ""
+                reason = summary.rejection if self.shows_answers or not summary.tainted else ""
                 # Neither who rejected it nor when is stored.
                 yield replace(proposed, kind="rejected", client="", text=_shorten(reason), state="", undated=True)
             yield proposed
@@ -525,6 +556,7 @@ def _describe_proposal(summary: Summary, row: ProposalRow) -> Entry:
 
 
 def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
+    files = row["files"]
     return Entry(
         at=change.at.astimezone(UTC),
         kind="undone" if change.undoes else "accepted" if change.proposal else "changed",
@@ -533,8 +565,10 @@ def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
         client=change.client,
         text=_shorten(row.get("reason", "")),
         state="undone" if change.undone else "",
-        notes=tuple(file.get("target") or file["path"] for file in row["files"]),
-        note_count=len(row["files"]) + row.get("hidden_files", 0),
+        notes=tuple(
+            file["path"] if file["action"] == "trashed" else file.get("target") or file["path"] for file in files
+        ),
+        note_count=len(files) + row.get("hidden_files", 0),
         proposal_id=change.proposal,
         change_id=change.id,
         changes=change.undoes,

@@ -370,9 +370,8 @@ def _work_head(work: str, steps: Sequence[Entry]) -> str:
         "change": {made for step in steps for made in (step.change_id, *step.changes)},
     }
     noun = next((noun for noun, named in ids.items() if work in named), "work")
-    in_session = (
-        f" in the session {next(step.session_id for step in steps if step.session_id)}" if noun == "task" else ""
-    )
+    session = next((step.session_id for step in steps if step.session_id), "")
+    in_session = f" in the session {session}" if noun == "task" and session else ""
     return f"{noun} {click.style(one_line(work), fg='yellow')}{in_session}"
 
 
