@@ -184,6 +184,19 @@ def test_pages_one_after_another_have_each_entry_once(world: World) -> None:
     assert world.page(limit=3).as_dict()["more"] is True
 
 
+def test_a_page_reads_little_more_of_the_journal_than_it_shows(world: World) -> None:
+    context, statements = world.hub.context(client="cli"), list[str]()
+    for number in range(120):
+        _ = files.append_to_file(context, "Roses.md", f"{number}")
+    with context.writer.state.journal.reading() as database:
+        database.set_trace_callback(statements.append)
+        page = world.page(limit=5)
+        database.set_trace_callback(None)
+
+    assert len(page.entries) == 5
+    assert len([one for one in statements if "FROM steps" in one]) == 50
+
+
 def test_filters_leave_only_what_was_asked_for(world: World) -> None:
     done = world.say([propose("Roses.md")], [ANSWER])
     files.append_to_file(world.hub.context(client="cli"), "Beds.md", "x")
