@@ -49,12 +49,14 @@ was applied at once; an undo."""
 KINDS: Final[tuple[EntryKind, ...]] = get_args(EntryKind)
 LIMIT: Final = 20
 MAX_NOTES: Final = 20
-"""Notes, and ids of other kinds, that an entry names in JSON; all notes are counted."""
+"""Notes that an entry names in JSON; all are counted."""
 MAX_TEXT: Final = 300
 """Characters of an entry's text."""
 TERMINAL_CLIENT: Final = "cli"
 _RUNS_FILE: Final = "task_runs.db"
 _BATCH_SIZE: Final = 50
+_USUAL_UNDO: Final = "undo of "
+"""How the reason of an undo begins for which nobody gave one; `changes` says the same."""
 _MAX_UNDOS: Final = 20
 """How many undos of undos are followed back to what was changed."""
 _LATER_KINDS: Final = frozenset({"found", "rejected"})
@@ -111,7 +113,8 @@ class Entry:
             if isinstance(value, datetime):
                 shape[each.name] = value.isoformat(timespec="milliseconds")
             elif is_sequence(value):
-                shape |= {each.name: [*map(str, value[:MAX_NOTES])]} if value else {}
+                shown = value[:MAX_NOTES] if each.name == "notes" else value
+                shape |= {each.name: [*map(str, shown)]} if shown else {}
             elif isinstance(value, bool | int | float | str) and (value or each.name == "client"):
                 shape[each.name] = value
         return shape
@@ -556,14 +559,14 @@ def _describe_proposal(summary: Summary, row: ProposalRow) -> Entry:
 
 
 def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
-    files = row["files"]
+    files, reason = row["files"], row.get("reason", "")
     return Entry(
         at=change.at.astimezone(UTC),
         kind="undone" if change.undoes else "accepted" if change.proposal else "changed",
         id=change.id,
         work=work,
         client=change.client,
-        text=_shorten(row.get("reason", "")),
+        text="" if change.undoes and reason.startswith(_USUAL_UNDO) else _shorten(reason),
         state="undone" if change.undone else "",
         notes=tuple(
             file["path"] if file["action"] == "trashed" else file.get("target") or file["path"] for file in files

@@ -44,7 +44,7 @@ _MAX_LINKS: Final = 20
 """Rewritten links that are shown one by one."""
 _MAX_FILES: Final = 50
 _MAX_STEP_NOTES: Final = 3
-"""Notes of a step of the history that are named."""
+"""Notes of a step of the history, and changes that it took back, that are named."""
 _KIND_COLOURS: Final[dict[EntryKind, str]] = {
     "asked": "cyan",
     "proposed": "yellow",
@@ -383,6 +383,10 @@ def _step_lines(step: Entry) -> Iterator[str]:
     if step.kind in {"changed", "accepted"}:
         facts = [one_line(step.client), step.change_id]
     yield f"  {when}  {kind}  {'  '.join(filter(None, facts))}{_step_outcome(step)}"
+    if step.kind == "undone":
+        more = len(step.changes) - _MAX_STEP_NOTES
+        rest = f" and {pluralize(more, 'more change')}" if more > 0 else ""
+        yield f"      takes back {', '.join(step.changes[:_MAX_STEP_NOTES])}{rest}"
     if step.text:
         yield f"      {one_line(step.text)}"
     if step.notes:
