@@ -266,6 +266,7 @@ def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
         *tasks.task_routes(service),
         *tasks.preset_routes(service),
         *runs.run_routes(service),
+        *feed.history_routes(hub, service),
     )
     return Mount(
         routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)

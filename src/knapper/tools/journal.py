@@ -1,6 +1,6 @@
 """List changes from the journal, and undo them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -19,6 +19,8 @@ from knapper.tools.shapes.write import ChangeList, ChangeRow, FileAction, UndoCo
 from knapper.vault.paths import NotePath
 
 _TRASH_PREFIX = ".trash/"
+_BATCH_SIZE = 50
+"""Changes that are read at once where nobody knows how many are asked for."""
 
 
 class ChangeConditions(TypedDict, total=False):
@@ -65,7 +67,7 @@ def list_changes(
         since=parse_moment(since) if since else None,
         sees=None
         if context.view.policy.sees_all
-        else lambda end: end.startswith(_TRASH_PREFIX) or _may_see(context, end),
+        else lambda end: end.startswith(_TRASH_PREFIX) or may_see(context, end),
     )
 
     def has_changes(path: str) -> bool:
@@ -73,11 +75,31 @@ def list_changes(
 
     path = resolve_filter(context, which.get("path", ""), has_changes)
     # The same answer as for a file without changes: an error would reveal that a hidden one exists.
-    if path and not _may_see(context, path):
+    if path and not may_see(context, path):
         none: list[ChangeRow] = []
         return answers.page_of(none, 0, limit, offset)
     listing = undo.list_changes(change_journal, replace(query, path=path), limit=limit, offset=offset)
     return answers.page_of([_change_row(context, change) for change in listing.changes], listing.total, limit, offset)
+
+
+def iterate_changes(context: Context, criteria: ChangeFilter) -> Iterator[tuple[Change, ChangeRow]]:
+    """Yield changes, the latest first, as `list_changes` shows them; only as many are read as are asked for.
+
+    Args:
+        context: The vault, as the client sees it.
+        criteria: Which; a path is one of the vault, which the client sees.
+    """
+    sees_all, offset = context.view.policy.sees_all, 0
+    while batch := undo.read_latest(context.writer.state.journal, criteria, limit=_BATCH_SIZE, offset=offset):
+        for change in batch:
+            if sees_all or any(_is_visible(context, file) for file in change.files):
+                yield change, _change_row(context, change)
+        offset += len(batch)
+
+
+def may_see(context: Context, path: str) -> bool:
+    """Return whether the client may know of a file, or of files in a folder."""
+    return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
 
 def undo_change(
@@ -198,11 +220,6 @@ def _change_row(context: Context, change: Change) -> ChangeRow:
         if not row.get(name):
             del row[name]
     return row
-
-
-def _may_see(context: Context, path: str) -> bool:
-    """Return whether the client may know of a file, or of files in a folder."""
-    return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
 
 def _file_rows(

@@ -212,6 +212,8 @@ class Summary:
     """Counts of hunks and whole files by state."""
     changes: tuple[str, ...] = ()
     """Ids of the changes that accepting it made, in order."""
+    rejection: str = ""
+    """Why its last open part was rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
