@@ -3,8 +3,9 @@
 import asyncio
 import datetime as dt
 import json
+import sqlite3
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -128,9 +129,42 @@ def test_a_run_is_asked_and_found_and_its_work_is_its_own(world: World) -> None:
     assert list(world.page(work=run).entries) == steps[::-1]
 
 
-def test_a_rejection_is_told_with_its_reason_and_without_a_time_that_nobody_stored(world: World) -> None:
+def test_a_rejection_is_told_with_its_reason_its_time_and_its_person(world: World) -> None:
+    (proposal,) = map(str, world.say([propose("Roses.md")], ["Done."]).proposals)
+    before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
+    _ = proposals.reject_proposal(world.hub.context(client="page"), proposal, "not now")
+
+    (rejected,) = world.page(kinds=frozenset({"rejected"})).entries
+
+    assert (rejected.text, rejected.client, rejected.proposal_id) == ("not now", "page", proposal)
+    assert (rejected.at > before, rejected.undated, rejected.notes) == (True, False, ("Roses.md",))
+    ((_, steps),) = history.group_by_work(world.page().entries)
+    assert kinds(steps) == ["asked", "found", "proposed", "rejected"]
+    assert world.page(client="page").entries == [rejected]
+    assert "later" not in rendering.render_history(world.page())
+
+
+def test_rejections_stand_where_they_happened_and_each_part_has_its_own(world: World) -> None:
+    first, second = (str(world.say([propose(name)], ["Done."]).proposals[0]) for name in ("Roses.md", "Beds.md"))
+    context = world.hub.context(client="cli")
+    _ = proposals.reject_proposal(context, second, "no beds")
+    _ = proposals.reject_proposal(context, first, "no roses")
+    whole = world.page(limit=100).entries
+    rejected = world.page(kinds=frozenset({"rejected"})).entries
+
+    assert [entry.proposal_id for entry in rejected] == [first, second]
+    assert list(rejected) == [entry for entry in whole if entry.kind == "rejected"]
+    assert [entry.key for entry in whole] == sorted((entry.key for entry in whole), reverse=True)
+    assert len({(entry.kind, entry.id) for entry in whole}) == len(whole)
+    assert list(world.page(since=rejected[1].at.isoformat()).entries) == list(rejected)
+
+
+def test_a_rejection_of_an_earlier_version_comes_after_its_proposal(world: World) -> None:
     (proposal,) = map(str, world.say([propose("Roses.md")], ["Done."]).proposals)
     _ = proposals.reject_proposal(world.hub.context(client="cli"), proposal, "not now")
+    with closing(sqlite3.connect(world.hub.open().folder / "proposals.db")) as database:
+        _ = database.execute("DELETE FROM decisions")
+        database.commit()
 
     (rejected,) = world.page(kinds=frozenset({"rejected"})).entries
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.drafts import AddText, Create, EditText, Move, RenameTag, Request, Trash
-from knapper.changes.proposals import store
+from knapper.changes.proposals import model
 from knapper.changes.writer import SubmitOptions
 from tests.changes import desks
 
@@ -20,7 +20,7 @@ NOTES = {
 def described(base: Path, *requests: Request, notes: Mapping[str, str] = NOTES, reason: str = "") -> str:
     with desks.world(base, dict(notes)) as world:
         done = world.writer.submit(requests, SubmitOptions(propose=True, reason=reason))
-        return store.describe(world.writer.proposals.show(done.proposal_id))
+        return model.describe(world.writer.proposals.show(done.proposal_id))
 
 
 def test_an_edit_shows_the_words_that_go_and_come_with_some_text_around(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_long_texts_and_many_files_are_cut_and_counted(tmp_path: Path) -> None:
 
     text = described(tmp_path, *requests, notes=notes)
 
-    assert len(text) <= store.MAX_CHARS + 200
+    assert len(text) <= model.MAX_CHARS + 200
     assert "characters more)" in text
     assert text.splitlines()[-1].endswith("more changes that there is no room for here")
 
@@ -97,5 +97,5 @@ def test_long_texts_and_many_files_are_cut_and_counted(tmp_path: Path) -> None:
 def test_a_name_is_one_line_and_not_endless() -> None:
     names: Sequence[str] = ["a\nb", "a\u2028b", "a\r\nb"]
 
-    assert [store.one_line(name) for name in names] == ["a b"] * 3
-    assert store.one_line("x" * 10_000).endswith("(10,000 characters)")
+    assert [model.one_line(name) for name in names] == ["a b"] * 3
+    assert model.one_line("x" * 10_000).endswith("(10,000 characters)")

@@ -193,8 +193,12 @@ def test_a_state_of_an_earlier_version_is_read_as_it_is(vault: Path) -> None:
             "CREATE TABLE taints (client TEXT NOT NULL, run TEXT NOT NULL, at TEXT NOT NULL, source TEXT NOT NULL,"
             " PRIMARY KEY (client, run)) WITHOUT ROWID; PRAGMA user_version = 1;"
         )
+    with contextlib.closing(sqlite3.connect(folder_of(vault) / "proposals.db")) as database:
+        database.executescript("DROP TABLE decisions; PRAGMA user_version = 3;")
     with closed(state):
         assert listed(vault, "log")["results"]
+        assert listed(vault, "edits", "list")["results"]
+        assert listed(vault, "history")["results"]
         done = run("-v", str(vault), "trust", "--json")
 
     assert done.returncode == 0, done.stderr

@@ -1159,6 +1159,8 @@ export interface components {
         "list_proposals.ProposalRow": {
             client: string;
             created: string;
+            decided_at?: string;
+            decided_by?: string;
             expires: string;
             files: number;
             id: string;
@@ -3556,6 +3558,8 @@ export interface operations {
                         change_ids?: string[];
                         client: string;
                         created: string;
+                        decided_at?: string;
+                        decided_by?: string;
                         digest: string;
                         expires: string;
                         files: components["schemas"]["show_proposal.ProposalFile"][];
@@ -3714,6 +3718,8 @@ export interface operations {
                         change_ids?: string[];
                         client: string;
                         created: string;
+                        decided_at?: string;
+                        decided_by?: string;
                         digest: string;
                         expires: string;
                         files: components["schemas"]["edit_proposal.ProposalFile"][];
@@ -6168,6 +6174,8 @@ export interface operations {
                         change_ids?: string[];
                         client: string;
                         created: string;
+                        decided_at?: string;
+                        decided_by?: string;
                         digest: string;
                         expires: string;
                         files: components["schemas"]["edit_proposal.ProposalFile"][];
@@ -7766,6 +7774,8 @@ export interface operations {
                         change_ids?: string[];
                         client: string;
                         created: string;
+                        decided_at?: string;
+                        decided_by?: string;
                         digest: string;
                         expires: string;
                         files: components["schemas"]["show_proposal.ProposalFile"][];

@@ -82,7 +82,7 @@ class Entry:
     state: str = ""
     """How a turn or run ended, what became of a proposal, or *undone* of a change."""
     undated: bool = False
-    """Whether the time is the proposal's, since that of its rejection isn't recorded."""
+    """Whether the time is the proposal's, since an earlier version didn't record that of its rejection."""
     notes: tuple[str, ...] = ()
     """Paths of the notes that it is about, as far as the reader may know of them."""
     note_count: int = 0
@@ -287,7 +287,8 @@ def _tell(steps: Sequence[Entry]) -> list[Entry]:
     turn_ends = {made: one.at for one in steps if one.kind == "found" for made in (*one.proposals, *one.changes)}
 
     def order(step: Entry) -> tuple[datetime, bool, SortKey]:
-        turn_end = turn_ends.get(step.id, step.at) if step.kind in {"proposed", "rejected", "changed"} else step.at
+        is_of_turn = step.kind in {"proposed", "rejected", "changed"}
+        turn_end = turn_ends.get(step.proposal_id or step.id, step.at) if is_of_turn else step.at
         return max(step.at, turn_end), turn_end > step.at, step.key
 
     return sorted(steps, key=order)
@@ -334,6 +335,7 @@ class _Reading:
             ({"asked", "found"}, self._paused()),
             ({"scheduled"}, self._schedules()),
             ({"proposed", "rejected"}, self._proposals()),
+            ({"rejected"}, self._rejections()),
             ({"accepted", "changed", "undone"}, self._changes()),
         ]
         return [stream for kinds, stream in streams if kinds & self.query.kinds]
@@ -510,11 +512,31 @@ class _Reading:
         )
         for summary, row in proposals.iterate_proposals(self.sources.context, criteria):
             proposed = _describe_proposal(summary, row)
-            if summary.items["rejected"]:
-                reason = summary.rejection if self.shows_answers or not summary.tainted else ""
-                # Neither who rejected it nor when is stored.
-                yield replace(proposed, kind="rejected", client="", text=_shorten(reason), state="", undated=True)
+            if summary.has_undated_rejection:
+                reason = self._reason(summary, summary.rejection)
+                yield replace(proposed, kind="rejected", client="", text=reason, state="", undated=True)
             yield proposed
+
+    def _rejections(self) -> Iterator[Entry]:
+        criteria = ProposalFilter(
+            path=self.note, work=self.query.work, since=self.since, until=self.until, client=self.query.client
+        )
+        for one in proposals.iterate_rejections(self.sources.context, criteria):
+            yield Entry(
+                at=one.at.astimezone(UTC),
+                kind="rejected",
+                id=f"{one.proposal.id}/{one.number:03}",
+                work=one.proposal.run or one.proposal.id,
+                client=one.client,
+                text=self._reason(one.proposal, one.reason),
+                notes=one.paths,
+                note_count=len(one.paths),
+                proposal_id=one.proposal.id,
+            )
+
+    def _reason(self, proposal: Summary, reason: str) -> str:
+        """Return why a proposal was rejected; of a tainted one, only to whom it wouldn't taint."""
+        return _shorten(reason) if self.shows_answers or not proposal.tainted else ""
 
     def _changes(self) -> Iterator[Entry]:
         criteria = ChangeFilter(

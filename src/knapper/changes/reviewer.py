@@ -379,7 +379,7 @@ class NoteBlocks:
                 continue
             file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
             decisions = note_blocks.read_decisions(file, raw, block_hunks)
-            _ = store.mark(one, decisions.states, change_id=change_id)
+            _ = store.mark(one, decisions.states, client=self.writer.grants.client, change_id=change_id)
             store.put(one, path, decisions.blocks)
 
     def _proposals_about(self, path: NotePath) -> list[str]:
@@ -547,7 +547,8 @@ class Reviewer:
         # The notes come first, so that a kill in between leaves no blocks of a rejected proposal in them.
         if cleared.files:
             submission = apply_block_draft(self.writer, cleared, f"rejected {proposal_id}", proposal.run)
-        _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+        client = self.writer.grants.client
+        _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks, client=client)
         return submission
 
     def record_applied(self, proposal_id: str, hunks: Sequence[str]) -> Proposal:

@@ -3,13 +3,22 @@
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, get_args
 
 from knapper.changes import reviewer, rules
 from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
 from knapper.changes.proposals import note_blocks, store
-from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
+from knapper.changes.proposals.model import (
+    Proposal,
+    ProposalStatus,
+    ProposedFile,
+    ProposedHunk,
+    Rejection,
+    Stale,
+    Summary,
+)
 from knapper.changes.proposals.store import ProposalFilter
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import BlockChoice
@@ -33,6 +42,8 @@ _LEFT_OUT_IF_EMPTY: Final = (
     "links_rewritten",
     "rejection",
     "superseded_by",
+    "decided_at",
+    "decided_by",
     "change_ids",
     "notes",
 )
@@ -106,6 +117,19 @@ def iterate_proposals(context: Context, criteria: ProposalFilter) -> Iterator[tu
         undone_by = undo.find_undone(_journal(context), [change for summary in batch for change in summary.changes])
         for summary in batch:
             yield summary, _summary_row(context, summary, undone_by)
+        offset += len(batch)
+
+
+def iterate_rejections(context: Context, criteria: ProposalFilter) -> Iterator[Rejection]:
+    """Yield rejections whose time is known, the latest first; only as many are read as are asked for.
+
+    Args:
+        context: The vault, as the client sees it.
+        criteria: As for `iterate_proposals`; its times and client are those of the rejection.
+    """
+    query, offset = replace(criteria, visible=context.view.visible), 0
+    while batch := context.writer.proposals.rejections(query, limit=_BATCH_SIZE, offset=offset):
+        yield from batch
         offset += len(batch)
 
 
@@ -255,6 +279,8 @@ def proposal_answer(context: Context, proposal: Proposal) -> write.ProposalAnswe
         "links_rewritten": answers.rewritten_links(proposal.rewritten),
         "rejection": proposal.rejection,
         "superseded_by": proposal.superseded_by,
+        "decided_at": _format(proposal.decided_at),
+        "decided_by": proposal.decided_by,
         "change_ids": [*proposal.changes],
         "notes": [*proposal.notices],
     }
@@ -264,6 +290,10 @@ def proposal_answer(context: Context, proposal: Proposal) -> write.ProposalAnswe
     if proposal.status in {"open", "stale"}:
         answer = {**answer, **answers.place_fields(context, proposal.id)}
     return {**answer, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
+
+
+def _format(at: datetime | None) -> str:
+    return at.isoformat(timespec="seconds") if at else ""
 
 
 def _present_block_ids(context: Context, proposal: Proposal) -> dict[str, str]:
@@ -308,8 +338,10 @@ def _summary_row(context: Context, summary: Summary, undoing_changes: Mapping[st
         "why": summary.why,
         "run": summary.run,
         "tainted": summary.tainted,
+        "decided_at": _format(summary.decided_at),
+        "decided_by": summary.decided_by,
     }
-    for name in ("reason", "why", "run", "tainted"):
+    for name in ("reason", "why", "run", "tainted", "decided_at", "decided_by"):
         if not row.get(name):
             del row[name]
     return {**row, **_undone_fields(summary.changes, undoing_changes)}

@@ -3,14 +3,15 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeAlias
 
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.proposals import parts, tables
-from knapper.changes.proposals.model import ItemState, Proposal, ProposedFile, ProposedHunk
+from knapper.changes.proposals.model import Decision, ItemState, Proposal, ProposedFile, ProposedHunk
 from knapper.changes.proposals.parts import BlockHunks, ChosenHunks
 from knapper.changes.proposals.tables import ProposalReader
 from knapper.changes.text import blocks, diff, splices
@@ -304,9 +305,10 @@ class EditedHunk:
 class NoteBlockStore:
     """Store of the blocks in notes, in the file of the proposals; `Proposals.note_blocks` is one."""
 
-    def __init__(self, own: SharedDatabase, reader: ProposalReader) -> None:
+    def __init__(self, own: SharedDatabase, reader: ProposalReader, clock: Callable[[], datetime]) -> None:
         """Wrap the file of the proposals."""
         self._ledger = own
+        self._clock = clock
         self._reader = reader
 
     def get(self, proposal_id: str) -> Mapping[NotePath, BlockHunks]:
@@ -346,7 +348,13 @@ class NoteBlockStore:
                 _store_texts(database, proposal.id, parts.file_at(proposal, path), blocks)
 
     def mark(
-        self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "", *, change_id: str = ""
+        self,
+        proposal_id: str,
+        states: Mapping[str, ItemState],
+        reason: str = "",
+        *,
+        client: str = "",
+        change_id: str = "",
     ) -> Proposal:
         """Record what a person did to blocks in a note.
 
@@ -354,6 +362,7 @@ class NoteBlockStore:
             proposal_id: Which.
             states: New states by hunk id.
             reason: Why they were rejected.
+            client: Who did it.
             change_id: The change that accepted them; empty where none is known.
 
         Raises:
@@ -365,7 +374,11 @@ class NoteBlockStore:
                 tables.log_change(database, proposal_id, change_id)
             for state in set(states.values()) - {"open"}:
                 chosen = parts.choose_hunks(proposal, [name for name, own in states.items() if own == state])
-                proposal = tables.close_chosen(database, proposal, chosen, state, reason)
+                if state == "rejected":
+                    decision = Decision(state=state, at=self._clock(), client=client, reason=reason)
+                    proposal = tables.reject_chosen(database, proposal, chosen, decision)
+                else:
+                    proposal = tables.close_chosen(database, proposal, chosen, state, reason)
             return proposal
 
     def edit(

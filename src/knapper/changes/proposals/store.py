@@ -1,10 +1,10 @@
 """Store proposals, and show them without any file that the client may not know of."""
 
+import json
 import re
 import secrets
 import sqlite3
-import unicodedata
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,11 +17,18 @@ from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.proposals import model, note_blocks, parts, tables
-from knapper.changes.proposals.model import Proposal, ProposalPage, ProposalStatus, ProposedFile, Summary
+from knapper.changes.proposals.model import (
+    Decision,
+    Proposal,
+    ProposalPage,
+    ProposalStatus,
+    ProposedFile,
+    Rejection,
+    Summary,
+)
 from knapper.changes.proposals.note_blocks import NoteBlockStore
 from knapper.changes.proposals.parts import BlockHunks, ChosenHunks, ProposalTerms, Selection
-from knapper.changes.proposals.tables import SCHEMA, SCHEMA_VERSION
-from knapper.changes.text.diff import Hunk
+from knapper.changes.proposals.tables import SCHEMAS
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import is_list, is_object
 from knapper.vault import paths
@@ -118,107 +125,6 @@ def _notice_paths(notice: str) -> list[str]:
     return [path for path in match.groups() if path] if match else []
 
 
-MAX_CHARS: Final = 6_000
-"""Longest description; what is left out is counted."""
-_MAX_HUNK_CHARS: Final = 1_000
-_MAX_LINE_CHARS: Final = 500
-_MAX_NAMES: Final = 10
-"""Files with one and the same change that are named."""
-_EDGE_CHARS: Final = 40
-"""Characters of unchanged text that stand on each side of a change."""
-
-_VERBS: Final = {"create": "create", "move": "move", "trash": "move to the trash"}
-_MARKS: Final = re.compile(r"\[-|-\]|\{\+|\+\}")
-_SHOWN_FORMATS: Final = frozenset("\t\u200c\u200d")
-"""Characters of formatting that words and emojis need."""
-_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
-
-
-def describe(proposal: Proposal) -> str:
-    """Describe all that accepting a proposal would do now, file by file, with differences by words.
-
-    ``[-…-]`` is text that goes, ``{+…+}`` text that comes. Nothing in a note can look like such a mark, begin a line of
-    the description, or hide another part of it.
-    """
-    facts = [f"why it waits: {one_line(proposal.why)}"] if proposal.why else []
-    facts += [f"why it is made: {one_line(proposal.reason)}"] if proposal.reason else []
-    facts += [f"move the folder {one_line(source)} to {one_line(target)}" for source, target in proposal.folders]
-    return _fit([*facts, *_file_parts(proposal.acceptable())])
-
-
-def one_line(text: str) -> str:
-    """Return a name or a sentence as one line without anything invisible, and not endless."""
-    line = " ".join(_visible(text).splitlines())
-    return line if len(line) <= _MAX_LINE_CHARS else f"{line[:_MAX_LINE_CHARS]}… ({len(line):,} characters)"
-
-
-def _file_parts(files: Iterable[ProposedFile]) -> Iterator[str]:
-    """Describe each file; those with the same edit, and those in which only links follow, are named together."""
-    edited: dict[str, list[str]] = {}
-    following: list[str] = []
-    for file in files:
-        if file.cause == "link":
-            following.append(one_line(file.path))
-        elif file.kind == "edit":
-            edited.setdefault(_hunks_text(one.hunk for one in file.waiting), []).append(one_line(file.path))
-        else:
-            target = f" to {one_line(file.target)}" if file.target else ""
-            text = "" if file.kind == "trash" else _hunks_text(one.hunk for one in file.hunks)
-            yield f"{_VERBS[file.kind]} {one_line(file.path)}{target}{text}"
-    yield from (f"change {_join_names(names)}{text}" for text, names in edited.items())
-    if following:
-        yield f"let links follow in {_join_names(following)}"
-
-
-def _join_names(names: list[str]) -> str:
-    more = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {more:,} more files" if more > 0 else "")
-
-
-def _hunks_text(hunks: Iterable[Hunk]) -> str:
-    return "".join(f"\n{_hunk_text(hunk)}" for hunk in hunks)
-
-
-def _hunk_text(hunk: Hunk) -> str:
-    parts = [_word_part(mark.side, mark.text) for mark in hunk.words]
-    text = "".join(parts).strip("\n")
-    if len(text) > _MAX_HUNK_CHARS:
-        text = f"{text[:_MAX_HUNK_CHARS]}… ({len(text) - _MAX_HUNK_CHARS:,} characters more)"
-    return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def _word_part(side: str, raw: str) -> str:
-    text = _MARKS.sub(lambda found: " ".join(found[0]), _visible(raw))
-    if side == "removed":
-        return f"[-{text}-]"
-    if side == "added":
-        return f"{{+{text}+}}"
-    return text if len(text) <= 2 * _EDGE_CHARS else f"{text[:_EDGE_CHARS]} … {text[-_EDGE_CHARS:]}"
-
-
-def _visible(text: str) -> str:
-    """Replace what a person wouldn't see, or what would turn other text around."""
-    return "".join(sign if _is_shown(sign) else "\ufffd" for sign in text)
-
-
-def _is_shown(sign: str) -> bool:
-    if sign in _SHOWN_FORMATS or sign.splitlines() == [""]:
-        return True
-    return unicodedata.category(sign) not in _HIDDEN_CATEGORIES
-
-
-def _fit(parts: list[str]) -> str:
-    """Join parts while there is room, and count the others."""
-    shown: list[str] = []
-    length = 0
-    for number, part in enumerate(parts):
-        length += len(part) + 1
-        if length > MAX_CHARS and shown:
-            return "\n".join([*shown, f"and {len(parts) - number:,} more changes that there is no room for here"])
-        shown.append(part)
-    return "\n".join(shown)
-
-
 _DUE = "status IN ('open', 'stale') AND expires <= ?"
 
 
@@ -228,6 +134,8 @@ def expire_due(own: SharedDatabase, now: str) -> None:
         if not database.execute(f"SELECT 1 FROM proposals WHERE {_DUE} LIMIT 1", (now,)).fetchone():  # noqa: S608
             return
     with own.writing() as database:
+        for row in database.execute(f"SELECT id FROM proposals WHERE {_DUE}", (now,)).fetchall():  # noqa: S608
+            tables.log_expiry(database, row["id"])
         database.execute(f"UPDATE proposals SET status = 'expired' WHERE {_DUE}", (now,))  # noqa: S608
 
 
@@ -284,6 +192,19 @@ _COUNT_ITEMS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL 
     GROUP BY 1"""  # noqa: S608 - as above
 _FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? AND {_VISIBLE}
     ORDER BY number LIMIT 1"""  # noqa: S608 - as above
+_UNDATED_REJECTION: Final = f"""SELECT 1 FROM (
+        SELECT file, file || '.' || number AS item FROM hunks WHERE proposal = :id AND state = 'rejected'
+        UNION ALL SELECT number, CAST(number AS TEXT) FROM files
+            WHERE proposal = :id AND state = 'rejected' AND kind <> 'edit')
+    WHERE item NOT IN (SELECT value FROM decisions, json_each(items) WHERE proposal = :id)
+        AND file IN (SELECT number FROM files WHERE proposal = :id AND {_VISIBLE}) LIMIT 1"""  # noqa: S608 - as above
+_DECIDED_FILES: Final = f"""SELECT path FROM files WHERE proposal = decisions.proposal AND {_VISIBLE}
+    AND number IN (SELECT CAST(value AS INTEGER) FROM json_each(decisions.items)) ORDER BY number"""  # noqa: S608 - as above
+_REJECTIONS: Final = f"""SELECT *, (SELECT json_group_array(path) FROM ({_DECIDED_FILES})) AS paths FROM decisions
+    WHERE state = 'rejected' AND (:by = '' OR client = :by)
+    AND at >= :from AND (:to = '' OR at <= :to) AND (items = '[]' OR EXISTS ({_DECIDED_FILES}))
+    AND EXISTS (SELECT 1 FROM proposals WHERE id = decisions.proposal AND %s)
+    ORDER BY at DESC, proposal DESC, number DESC LIMIT :limit OFFSET :offset"""  # noqa: S608 - as above
 
 
 def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
@@ -309,6 +230,31 @@ def list_latest(database: sqlite3.Connection, criteria: ProposalFilter, limit: i
     return [_read_summary(database, row) for row in rows]
 
 
+def list_rejections(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> list[Rejection]:
+    """Return rejections whose time is known, the latest first; times and client of the criteria are theirs."""
+    where, values = _where(database, replace(criteria, since=None, until=None, client=""))
+    own_values = {"from": _format(criteria.since), "to": _format(criteria.until), "by": criteria.client}
+    rows = database.execute(_REJECTIONS % where, {**values, **own_values, "limit": limit, "offset": offset}).fetchall()
+    rejections: list[Rejection] = []
+    for row in rows:
+        proposal = database.execute("SELECT * FROM proposals WHERE id = ?", (row["proposal"],)).fetchone()
+        rejections.append(
+            Rejection(
+                proposal=_read_summary(database, proposal),
+                number=row["number"],
+                at=datetime.fromisoformat(row["at"]),
+                client=row["client"],
+                reason=row["reason"],
+                paths=tuple(map(NotePath, json.loads(row["paths"]))),
+            )
+        )
+    return rejections
+
+
+def _format(at: datetime | None) -> str:
+    return tables.format_time(at.astimezone(UTC)) if at else ""
+
+
 def _where(database: sqlite3.Connection, criteria: ProposalFilter) -> tuple[str, dict[str, str]]:
     """Return the condition of a list, its values, and register the SQL functions that it calls."""
     _register_functions(database, criteria)
@@ -317,8 +263,8 @@ def _where(database: sqlite3.Connection, criteria: ProposalFilter) -> tuple[str,
         "client": criteria.client,
         "run": criteria.run,
         "path": paths.name_key(criteria.path.strip("/")),
-        "since": tables.format_time(criteria.since.astimezone(UTC)) if criteria.since else "",
-        "until": tables.format_time(criteria.until.astimezone(UTC)) if criteria.until else "",
+        "since": _format(criteria.since),
+        "until": _format(criteria.until),
         "work": criteria.work,
     }
     conditions = [_CONDITIONS[name] for name, value in values.items() if value]
@@ -342,6 +288,7 @@ def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) 
 def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
     first = database.execute(_FIRST_FILE, (row["id"],)).fetchone()
     counts = {state: int(count) for state, count in database.execute(_COUNT_ITEMS, {"id": row["id"]})}
+    decided_at, decided_by = tables.read_outcome(database, row["id"], row["status"])
     return Summary(
         id=row["id"],
         client=row["client"],
@@ -362,6 +309,10 @@ def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
         },
         changes=tables.change_ids(database, row["id"]),
         rejection=row["rejection"],
+        decided_at=decided_at,
+        decided_by=decided_by,
+        has_undated_rejection=bool(counts.get("rejected"))
+        and database.execute(_UNDATED_REJECTION, {"id": row["id"]}).fetchone() is not None,
     )
 
 
@@ -381,7 +332,7 @@ class Proposals:
         self._ledger = own
         self._clock = clock
         self._reader = tables.ProposalReader(own)
-        self.note_blocks = NoteBlockStore(own, self._reader)
+        self.note_blocks = NoteBlockStore(own, self._reader, clock)
         """The blocks in notes that show hunks."""
 
     @property
@@ -413,6 +364,8 @@ class Proposals:
                 database.execute(
                     "UPDATE proposals SET status = 'superseded', superseded_by = ? WHERE id = ?", (proposal.id, old.id)
                 )
+                end = Decision(state="superseded", at=proposal.created, client=proposal.client)
+                tables.log_decision(database, old.id, end)
         return proposal
 
     def find(self, criteria: ProposalFilter | None = None, *, limit: int = LIMIT, offset: int = 0) -> ProposalPage:
@@ -432,6 +385,11 @@ class Proposals:
         self._expire()
         with self._ledger.reading() as database:
             return list_latest(database, criteria, limit, offset)
+
+    def rejections(self, criteria: ProposalFilter, *, limit: int, offset: int = 0) -> list[Rejection]:
+        """List rejections as `list_rejections` does."""
+        with self._ledger.reading() as database:
+            return list_rejections(database, criteria, limit, offset)
 
     def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
         """Return a proposal with its hunks; accepting it needs its `digest`.
@@ -588,7 +546,13 @@ class Proposals:
         return tables.reconcile_attempts(self._ledger, self._reader, journal, lost)
 
     def reject(
-        self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
+        self,
+        proposal_id: str,
+        reason: str,
+        *,
+        files: Collection[str] = (),
+        hunks: Collection[str] = (),
+        client: str = "",
     ) -> Proposal:
         """Reject the named files and hunks, or all that is open; they stay visible.
 
@@ -597,6 +561,7 @@ class Proposals:
             reason: Why; may be empty.
             files: Paths.
             hunks: Ids such as ``2.1``.
+            client: Who rejects.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -604,15 +569,14 @@ class Proposals:
             BadInput: What was chosen can't be taken by itself.
         """
         self._expire()
+        decision = Decision(state="rejected", at=self._clock(), client=client, reason=reason)
         with self._ledger.writing() as database:
             proposal = self._reader.get(database, proposal_id)
             chosen = parts.choose_rejectable(proposal, files=files, hunks=hunks)
-            updated = tables.close_chosen(database, proposal, chosen, "rejected", reason)
-            if updated.status in {"rejected", "partly_accepted"} or not proposal.files:
-                status = updated.status if proposal.files else "rejected"
-                updated = replace(updated, status=status, rejection=reason)
-                values = (status, reason, proposal.id)
-                database.execute("UPDATE proposals SET status = ?, rejection = ? WHERE id = ?", values)
+            updated = tables.reject_chosen(database, proposal, chosen, decision)
+            if updated.status in {"rejected", "partly_accepted"}:
+                updated = replace(updated, rejection=reason)
+                database.execute("UPDATE proposals SET rejection = ? WHERE id = ?", (reason, proposal.id))
             return updated
 
     def rejectable(self, proposal_id: str, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> ChosenHunks:
@@ -644,7 +608,7 @@ def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None)
     Raises:
         StorageError: The file can't be used.
     """
-    return Proposals(storage.open_shared_database(folder / FILE, SCHEMA, SCHEMA_VERSION), clock or _utc_now)
+    return Proposals(storage.open_shared_database(folder / FILE, SCHEMAS, len(SCHEMAS)), clock or _utc_now)
 
 
 def _utc_now() -> datetime:

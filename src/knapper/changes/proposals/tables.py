@@ -14,8 +14,10 @@ from knapper.changes.disk.storage import DataVersion, SharedDatabase
 from knapper.changes.drafts import Draft, LinkRewrite
 from knapper.changes.proposals import model, parts
 from knapper.changes.proposals.model import (
+    Decision,
     ItemState,
     Proposal,
+    ProposalStatus,
     ProposedFile,
     ProposedHunk,
     Stale,
@@ -27,8 +29,7 @@ from knapper.vault import parser, source
 from knapper.vault.access import Scope
 from knapper.vault.paths import NotePath
 
-SCHEMA_VERSION = 3
-SCHEMA = f"""
+_TABLES = f"""
 CREATE TABLE IF NOT EXISTS proposals (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -125,6 +126,21 @@ CREATE INDEX IF NOT EXISTS by_new ON hunks(new);
 CREATE INDEX IF NOT EXISTS by_proposal ON acceptances(proposal);
 {storage.BLOB_SCHEMA}
 """  # noqa: S608  # made of constants
+_DECISIONS = """
+CREATE TABLE IF NOT EXISTS decisions (
+    proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    at TEXT NOT NULL,
+    client TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    items TEXT NOT NULL,
+    PRIMARY KEY (proposal, number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS decided ON decisions(at);
+"""
+SCHEMAS: Final = ("", "", _TABLES, _DECISIONS)
+"""What each version adds; the tables of the first three are made only where they are missing."""
 
 _FILE_COLUMNS: Final = (
     "path",
@@ -406,6 +422,7 @@ def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
     ).fetchone()
     if row is None:
         raise proposal_not_found(proposal_id)
+    decided_at, decided_by = read_outcome(database, proposal_id, row["status"])
     proposal = Proposal(
         id=row["id"],
         client=row["client"],
@@ -425,6 +442,8 @@ def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         behalf=row["behalf"] or "",
         rejection=row["rejection"],
         superseded_by=row["superseded_by"],
+        decided_at=decided_at,
+        decided_by=decided_by,
         changes=change_ids(database, proposal_id),
     )
     return model.seal(proposal)
@@ -512,6 +531,60 @@ def close_chosen(
         parts.close_hunks(file, chosen[file.number], state, reason) for file in proposal.files if file.number in chosen
     ]
     return save_progress(database, proposal, updated_files)
+
+
+def reject_chosen(
+    database: sqlite3.Connection, proposal: Proposal, chosen: ChosenHunks, decision: Decision
+) -> Proposal:
+    """Mark the chosen parts as rejected, and record the decision; without files, the whole proposal is."""
+    items = [item for file in proposal.files if file.number in chosen for item in _open_items(file, chosen)]
+    updated = close_chosen(database, proposal, chosen, "rejected", decision.reason)
+    if not proposal.files:
+        updated = replace(updated, status="rejected")
+        database.execute("UPDATE proposals SET status = 'rejected' WHERE id = ?", (proposal.id,))
+    if items or not proposal.files:
+        log_decision(database, proposal.id, replace(decision, items=tuple(items)))
+    decided_at, decided_by = read_outcome(database, proposal.id, updated.status)
+    return replace(updated, decided_at=decided_at, decided_by=decided_by)
+
+
+def _open_items(file: ProposedFile, chosen: ChosenHunks) -> list[str]:
+    """Return the ids of a file's chosen hunks that are open, or its own number if it is no edit."""
+    if file.kind != "edit":
+        return [str(file.number)] if file.state == "open" else []
+    return [one.id for one in file.hunks if one.number in chosen[file.number] and one.state == "open"]
+
+
+def log_decision(database: sqlite3.Connection, proposal_id: str, decision: Decision) -> None:
+    """Record that a proposal, or a part of it, ended without being applied."""
+    database.execute(
+        "INSERT INTO decisions SELECT :proposal, coalesce(max(number), 0) + 1, :state, :at, :client, :reason, :items"
+        " FROM decisions WHERE proposal = :proposal",
+        {
+            "proposal": proposal_id,
+            "state": decision.state,
+            "at": format_time(decision.at),
+            "client": decision.client,
+            "reason": decision.reason,
+            "items": json.dumps(decision.items),
+        },
+    )
+
+
+def log_expiry(database: sqlite3.Connection, proposal_id: str) -> None:
+    """Record that a proposal ended at the time of its expiry."""
+    row = database.execute("SELECT expires FROM proposals WHERE id = ?", (proposal_id,)).fetchone()
+    log_decision(database, proposal_id, Decision(state="expired", at=datetime.fromisoformat(row["expires"])))
+
+
+def read_outcome(database: sqlite3.Connection, proposal_id: str, status: ProposalStatus) -> tuple[datetime | None, str]:
+    """Return when a proposal was rejected, expired or was replaced, and by whom; None and empty if it wasn't."""
+    row = database.execute(
+        "SELECT at, client FROM decisions WHERE proposal = ? AND state = ? ORDER BY number DESC LIMIT 1",
+        (proposal_id, status),
+    ).fetchone()
+    is_ended = status in {"rejected", "expired", "superseded"}
+    return (datetime.fromisoformat(row["at"]), row["client"]) if row is not None and is_ended else (None, "")
 
 
 def save_progress(database: sqlite3.Connection, proposal: Proposal, changed: Iterable[ProposedFile]) -> Proposal:

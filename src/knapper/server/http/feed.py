@@ -379,7 +379,7 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         "state": {**_STRING, "description": "How it ended, what became of a proposal, or `undone` of a change."},
         "undated": {
             "type": "boolean",
-            "description": "The time is the proposal's: that of a rejection isn't recorded.",
+            "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
         },
         "notes": {**_STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
         "note_count": {"type": "integer"},

@@ -103,7 +103,7 @@ def write_question(context: Context, proposal_id: str, answer: Mapping[str, JSON
         proposal_id: The proposal.
         answer: What the tool answered.
     """
-    from knapper.changes.proposals import store  # noqa: PLC0415 - the handshake needn't pay for it
+    from knapper.changes.proposals import model  # noqa: PLC0415 - the handshake needn't pay for it
 
     run = context.submit_options.run if context.submit_options else ""
     who = context.writer.current_grants(run)
@@ -113,10 +113,10 @@ def write_question(context: Context, proposal_id: str, answer: Mapping[str, JSON
     # Nobody is asked in vain: a yes to another client's proposal, or to a tainted one, would be refused.
     if proposal.tainted or (proposal.client, proposal.behalf) != (who.client, who.behalf):
         return None
-    described = store.describe(proposal)
+    described = model.describe(proposal)
     fence = "`" * max(3, _longest_run(described) + 1)
     text = (
-        f"Apply this change in the vault '{store.one_line(context.vault)}'? "
+        f"Apply this change in the vault '{model.one_line(context.vault)}'? "
         "Yes applies exactly this, no rejects it. "
         f"`{context.review.command(proposal_id)}` shows it with all details.\n\n{fence}\n{described}\n{fence}"
     )

@@ -211,6 +211,9 @@ class ProposalAnswer(TypedDict):
     links_rewritten: NotRequired[list[RewrittenLink]]
     rejection: NotRequired[str]
     superseded_by: NotRequired[str]
+    decided_at: NotRequired[str]
+    """When it was rejected, expired or was replaced, where that is recorded."""
+    decided_by: NotRequired[str]
     change_ids: NotRequired[list[str]]
     undone: NotRequired[UndoExtent]
     """How much of what was accepted is undone now."""
@@ -249,6 +252,8 @@ class ProposalRow(TypedDict):
     why: NotRequired[str]
     run: NotRequired[str]
     tainted: NotRequired[bool]
+    decided_at: NotRequired[str]
+    decided_by: NotRequired[str]
     undone: NotRequired[UndoExtent]
     undone_by: NotRequired[list[str]]
 

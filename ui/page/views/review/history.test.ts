@@ -9,6 +9,7 @@ it("tells each piece of work from its question on, though that is stored with th
   const steps = [
     step("undone", "c2", 9, { changes: ["c1"] }),
     step("changed", "c9", 8, { work: "c9" }),
+    step("rejected", "p1/001", 8, { proposal_id: "p1" }),
     step("accepted", "c1", 7, { proposal_id: "p1" }),
     step("found", "s1/1", 5, { proposals: ["p1"] }),
     step("asked", "s1/1", 5, { text: "What grows?" }),
@@ -21,7 +22,7 @@ it("tells each piece of work from its question on, though that is stored with th
     ["s1", "What grows?"],
     ["c9", ""],
   ]);
-  expect(works[0]?.steps.map((one) => one.kind)).toEqual(["asked", "found", "proposed", "rejected", "accepted", "undone"]);
+  expect(works[0]?.steps.map((one) => one.kind)).toEqual(["asked", "found", "proposed", "rejected", "accepted", "rejected", "undone"]);
   expect(new Set(steps.map(keyOf)).size).toBe(steps.length);
 });
 

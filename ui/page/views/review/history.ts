@@ -111,7 +111,7 @@ function tellFromStart(steps: readonly Step[]): Step[] {
   const turnEnds = new Map<string, string>();
   for (const step of steps) if (step.kind === "found") for (const id of [...(step.proposals ?? []), ...(step.changes ?? [])]) turnEnds.set(id, step.at);
   const order = (step: Step): [string, number, string, string, number] => {
-    const end = (["proposed", "rejected", "changed"].includes(step.kind) && turnEnds.get(step.id)) || step.at;
+    const end = (["proposed", "rejected", "changed"].includes(step.kind) && turnEnds.get(step.proposal_id ?? step.id)) || step.at;
     const isLater = end > step.at;
     return [isLater ? end : step.at, Number(isLater), step.at, step.id, Number(step.kind === "found" || step.kind === "rejected")];
   };
