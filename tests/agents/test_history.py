@@ -26,7 +26,7 @@ from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.cli.render import changes as rendering
 from knapper.config import ClientSettings
-from knapper.errors import BadInput
+from knapper.errors import BadInput, RefusedError
 from knapper.tools import files, journal, proposals
 from knapper.vault import access
 from tests.agents import protocol, scripted, scripts
@@ -172,6 +172,43 @@ def test_a_rejection_of_an_earlier_version_comes_after_its_proposal(world: World
     ((_, steps),) = history.group_by_work(world.page().entries)
     assert kinds(steps) == ["asked", "found", "proposed", "rejected"]
     assert "later" in rendering.render_history(world.page())
+
+
+def test_what_a_program_was_refused_is_told_to_persons_alone(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, NOTES)
+    narrow = ClientSettings(grants=replace(access.default_grants("mcp"), read_only=("Secret/", "Beds.md")))
+    with Hub(vault.settings(narrow)) as hub:
+        world = World(vault=vault, hub=hub)
+        for name in ("Secret/Plan.md", "Beds.md", "Beds.md"):
+            with pytest.raises(RefusedError):
+                _ = files.append_to_file(hub.context(client="mcp"), name, "Hush hush.")
+        entries = world.page().entries
+        about = world.page(note="Secret").entries
+        shown = rendering.render_history(world.page())
+        by_client = world.seen_by("mcp").entries, world.page(client="cli").entries
+
+    assert [(entry.kind, entry.client, entry.notes, entry.times) for entry in entries] == [
+        ("refused", "mcp", ("Beds.md",), 2),
+        ("refused", "mcp", ("Secret/Plan.md",), 0),
+    ]
+    assert (entries[0].state, "path rules of 'mcp'" in entries[0].text) == ("wanted to edit", True)
+    assert list(about) == [entries[1]]
+    assert "wanted to edit, 2 times" in shown
+    assert "Hush hush" not in json.dumps([entry.as_dict() for entry in entries])
+    assert by_client == ([], [])
+
+
+def test_a_refusal_is_told_after_the_question_of_its_turn(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, NOTES)
+    narrow = ClientSettings(grants=replace(access.default_grants("agent"), read_only=("Beds.md",)))
+    with Hub(vault.settings(narrow)) as hub:
+        world = World(vault=vault, hub=hub)
+        session = world.say([propose("Beds.md")], ["It was refused."]).session_id
+        _ = world.say(["Red."], session=session)
+        ((_, steps),) = history.group_by_work(world.page().entries)
+
+    assert kinds(steps) == ["asked", "found", "refused", "asked", "found"]
+    assert (steps[2].client, steps[2].notes) == ("agent", ("Beds.md",))
 
 
 def test_an_undo_of_an_undo_belongs_to_the_same_work(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,21 @@ def test_a_program_sees_its_own_runs_and_the_page_those_of_all(tmp_path: Path) -
     assert other == []
     assert [row["text"] for row in page] == ["answer of program.", "program"]
     assert page[0]["tokens"] > 0
+
+
+def test_what_was_refused_is_told_to_the_page_and_to_no_program(tmp_path: Path) -> None:
+    refused = ClientSettings(grants=replace(access.default_grants("http"), is_read_only=True))
+    with running.asking(tmp_path, Brain(), refused) as (client, world):
+        edit = {"path": "Alpha.md", "content": "x"}
+        replies = [client.post("/tools/append_to_file", json=edit) for _ in range(3)]
+        own = client.get("/history").json()["results"]
+        page = world.as_(client, world.tokens["page"])("GET", "/history?kind=refused").json()["results"]
+
+    assert {reply.status_code for reply in replies} == {403}
+    assert own == []
+    assert [(row["kind"], row["client"], row["notes"], row["times"]) for row in page] == [
+        ("refused", "http", ["Alpha.md"], 3)
+    ]
 
 
 def test_pages_and_mistakes_are_told(tmp_path: Path) -> None:

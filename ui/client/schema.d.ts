@@ -3005,7 +3005,7 @@ export interface operations {
             query?: {
                 before?: string;
                 client?: string;
-                kind?: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | null;
+                kind?: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | "refused" | null;
                 limit?: number;
                 note?: string;
                 run?: string;
@@ -3031,7 +3031,7 @@ export interface operations {
                             cost_usd?: number;
                             id: string;
                             /** @enum {unknown} */
-                            kind: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone";
+                            kind: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | "refused";
                             model?: string;
                             note_count?: number;
                             notes?: string[];
@@ -3042,6 +3042,7 @@ export interface operations {
                             session_id?: string;
                             state?: string;
                             text?: string;
+                            times?: number;
                             tokens?: number;
                             undated?: boolean;
                             work: string;

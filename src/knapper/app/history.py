@@ -1,4 +1,4 @@
-"""One history of a vault: what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.
+"""One history of a vault: what was asked, found, proposed, decided, changed, undone and refused, the latest first.
 
 It is read from where each of these is stored: sessions, runs, schedules, proposals and the journal. Each of them gives
 its entries lazily, so a page reads little more than what it shows, and shows a client no more than it sees of each.
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from knapper.agents.stages import Schedule
     from knapper.app.hub import Hub
     from knapper.changes.disk.journal import Change
-    from knapper.changes.proposals.model import Summary
+    from knapper.changes.proposals.model import LoggedRefusal, Summary
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.tools.shapes.write import ChangeRow, ProposalRow
 
     RowT = TypeVar("RowT")
 
-EntryKind = Literal["asked", "found", "scheduled", "proposed", "accepted", "rejected", "changed", "undone"]
+EntryKind = Literal["asked", "found", "scheduled", "proposed", "accepted", "rejected", "changed", "undone", "refused"]
 """A question or task; what came of it; a schedule's latest time; a proposal; its acceptance or rejection; a change that
-was applied at once; an undo."""
+was applied at once; an undo; what a program's rules refused it, which only a person is shown."""
 KINDS: Final[tuple[EntryKind, ...]] = get_args(EntryKind)
 LIMIT: Final = 20
 MAX_NOTES: Final = 20
@@ -59,6 +59,13 @@ _USUAL_UNDO: Final = "undo of "
 """How the reason of an undo begins for which nobody gave one; `changes` says the same."""
 _MAX_UNDOS: Final = 20
 """How many undos of undos are followed back to what was changed."""
+_WISHES: Final = {
+    "edited": "edit",
+    "created": "create",
+    "moved": "move",
+    "trashed": "move to the trash",
+    "linked": "edit",
+}
 _LATER_KINDS: Final = frozenset({"found", "rejected"})
 """Kinds that come after another entry of the same time and id."""
 SortKey: TypeAlias = tuple[datetime, str, int]
@@ -80,7 +87,7 @@ class Entry:
     text: str = ""
     """The question, the beginning of the answer, or the reason; at most `MAX_TEXT` characters."""
     state: str = ""
-    """How a turn or run ended, what became of a proposal, or *undone* of a change."""
+    """How a turn or run ended, what became of a proposal, *undone* of a change, or what was refused."""
     undated: bool = False
     """Whether the time is the proposal's, since an earlier version didn't record that of its rejection."""
     notes: tuple[str, ...] = ()
@@ -99,6 +106,8 @@ class Entry:
     model: str = ""
     tokens: int = 0
     cost_usd: float | None = None
+    times: int = 0
+    """How often the same was refused, the last time at this one; 0 for once."""
 
     @property
     def key(self) -> SortKey:
@@ -284,11 +293,16 @@ def group_by_work(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
 
 
 def _tell(steps: Sequence[Entry]) -> list[Entry]:
+    asked_at = {one.at for one in steps if one.kind == "asked"}
+    ends = sorted(one.at for one in steps if one.kind == "found" and one.at in asked_at)
     turn_ends = {made: one.at for one in steps if one.kind == "found" for made in (*one.proposals, *one.changes)}
 
     def order(step: Entry) -> tuple[datetime, bool, SortKey]:
-        is_of_turn = step.kind in {"proposed", "rejected", "changed"}
-        turn_end = turn_ends.get(step.proposal_id or step.id, step.at) if is_of_turn else step.at
+        turn_end = step.at
+        if step.kind == "refused":
+            turn_end = next((end for end in ends if end >= step.at), step.at)
+        elif step.kind in {"proposed", "rejected", "changed"}:
+            turn_end = turn_ends.get(step.proposal_id or step.id, step.at)
         return max(step.at, turn_end), turn_end > step.at, step.key
 
     return sorted(steps, key=order)
@@ -336,6 +350,7 @@ class _Reading:
             ({"scheduled"}, self._schedules()),
             ({"proposed", "rejected"}, self._proposals()),
             ({"rejected"}, self._rejections()),
+            ({"refused"}, self._refusals()),
             ({"accepted", "changed", "undone"}, self._changes()),
         ]
         return [stream for kinds, stream in streams if kinds & self.query.kinds]
@@ -534,6 +549,23 @@ class _Reading:
                 proposal_id=one.proposal.id,
             )
 
+    def _refusals(self) -> Iterator[Entry]:
+        if not self.shows_answers:
+            return
+        context = self.sources.context
+        refusals = context.writer.proposals.refusals
+        criteria = ProposalFilter(since=self.since, until=self.until, client=self.query.client)
+
+        def read(limit: int, offset: int) -> Sequence[LoggedRefusal]:
+            return refusals.latest(criteria, limit=limit, offset=offset)
+
+        for one in _read_in_batches(read):
+            entry = _describe_refusal(one, self._visible([one.request.path]))
+            # Who sees all is told of folders that hold no notes, too.
+            is_shown = bool(entry.notes) or not one.request.path or context.view.policy.sees_all
+            if is_shown and self.query.work in {"", entry.work} and self._is_about_note(entry):
+                yield entry
+
     def _reason(self, proposal: Summary, reason: str) -> str:
         """Return why a proposal was rejected; of a tainted one, only to whom it wouldn't taint."""
         return _shorten(reason) if self.shows_answers or not proposal.tainted else ""
@@ -577,6 +609,23 @@ def _describe_proposal(summary: Summary, row: ProposalRow) -> Entry:
         notes=(summary.path,) if summary.path else (),
         note_count=summary.files,
         proposal_id=summary.id,
+    )
+
+
+def _describe_refusal(refused: LoggedRefusal, notes: tuple[str, ...]) -> Entry:
+    # Of the same length, so that ids sort like the rows.
+    name = f"refused-{refused.id:08}"
+    return Entry(
+        at=refused.at.astimezone(UTC),
+        kind="refused",
+        id=name,
+        work=refused.run or name,
+        client=refused.client,
+        text=_shorten(refused.request.reason),
+        state=f"wanted to {wish}" if (wish := _WISHES.get(refused.request.action)) else "",
+        notes=notes,
+        note_count=len(notes),
+        times=refused.request.times if refused.request.times > 1 else 0,
     )
 
 

@@ -18,6 +18,7 @@ from knapper.changes.disk.undo import Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
 from knapper.changes.proposals import store, taint
+from knapper.changes.proposals.model import RefusedRequest
 from knapper.changes.proposals.parts import DEFAULT_DAYS, ProposalTerms
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.proposals.taint import Taints
@@ -211,11 +212,29 @@ class Writer:
         try:
             verdict.raise_if_refused()
         except RefusedError as error:
+            self._log_refusals(drafted.draft, refused, options, verdict.reason)
             if failures:
                 error.details["failures"] = drafts.failure_rows(failures, requests)
             raise
         submission = self._carry_out(draft, options, verdict)
+        if refused:
+            self._log_refusals(drafted.draft, refused, options)
         return replace(submission, failures=failures, refusals=refused)
+
+    def _log_refusals(self, draft: Draft, refused: Sequence[Refusal], options: SubmitOptions, reason: str = "") -> None:
+        """Record for the owner what a program wanted, and why it was refused; a person is told it anyway."""
+        if self.grants.is_person or options.dry_run:
+            return
+        actions = {end: _action_of(file) for file in draft.files if not file.hidden for end in rules.paths_of(file)}
+        paths = [file.path for file in draft.files if not file.hidden]
+        alone = paths[0] if len(paths) == 1 else NotePath("")
+        requests = [
+            RefusedRequest(path=path, action=actions.get(path, ""), reason=why)
+            for path, why in [(one.path, one.reason) for one in refused] or [(alone, reason)]
+        ]
+        # The client has to be told its refusal in any case; a disk that refuses is told by the next write.
+        with contextlib.suppress(StorageError):
+            self.proposals.refusals.log(self.grants.client, options.run, requests)
 
     def undo(self, selector: Selector, *, reason: str = "", partial: bool = False, run: str = "") -> Undone:
         """Take changes back; the undo is a change itself.

@@ -138,6 +138,18 @@ CREATE TABLE IF NOT EXISTS decisions (
     PRIMARY KEY (proposal, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS decided ON decisions(at);
+CREATE TABLE IF NOT EXISTS refusals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    client TEXT NOT NULL,
+    run TEXT NOT NULL,
+    path TEXT NOT NULL,
+    action TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at TEXT NOT NULL,
+    times INTEGER NOT NULL,
+    UNIQUE (client, run, path, action, reason)
+);
+CREATE INDEX IF NOT EXISTS refused ON refusals(at);
 """
 SCHEMAS: Final = ("", "", _TABLES, _DECISIONS)
 """What each version adds; the tables of the first three are made only where they are missing."""
@@ -569,12 +581,6 @@ def log_decision(database: sqlite3.Connection, proposal_id: str, decision: Decis
             "items": json.dumps(decision.items),
         },
     )
-
-
-def log_expiry(database: sqlite3.Connection, proposal_id: str) -> None:
-    """Record that a proposal ended at the time of its expiry."""
-    row = database.execute("SELECT expires FROM proposals WHERE id = ?", (proposal_id,)).fetchone()
-    log_decision(database, proposal_id, Decision(state="expired", at=datetime.fromisoformat(row["expires"])))
 
 
 def read_outcome(database: sqlite3.Connection, proposal_id: str, status: ProposalStatus) -> tuple[datetime | None, str]:

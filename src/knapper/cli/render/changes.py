@@ -402,5 +402,6 @@ def _step_lines(step: Entry) -> Iterator[str]:
 def _step_outcome(step: Entry) -> str:
     facts = [step.state, f"{step.tokens:,} tokens" if step.tokens else "", one_line(step.model)]
     facts += [f"${step.cost_usd:.4f}"] if step.cost_usd else []
+    facts += [f"{step.times:,} times"] if step.times else []
     shown = ", ".join(filter(None, facts))
     return f"  ({shown})" if shown else ""

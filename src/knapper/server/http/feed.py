@@ -376,7 +376,10 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         "work": {**_STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
         "client": {**_STRING, "description": "Who did it; empty where that isn't recorded."},
         "text": {**_STRING, "description": "The question, the beginning of the answer, or the reason."},
-        "state": {**_STRING, "description": "How it ended, what became of a proposal, or `undone` of a change."},
+        "state": {
+            **_STRING,
+            "description": "How it ended, what became of a proposal, `undone` of a change, or what was refused.",
+        },
         "undated": {
             "type": "boolean",
             "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
@@ -393,6 +396,7 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         "model": _STRING,
         "tokens": {"type": "integer"},
         "cost_usd": {"type": "number"},
+        "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
     },
     "required": ["at", "kind", "id", "work", "client"],
 }

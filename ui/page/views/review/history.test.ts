@@ -26,6 +26,13 @@ it("tells each piece of work from its question on, though that is stored with th
   expect(new Set(steps.map(keyOf)).size).toBe(steps.length);
 });
 
+it("tells what was refused in a turn after its question, and anything else where it happened", () => {
+  const turn = [step("found", "s1/1", 5), step("asked", "s1/1", 5), step("refused", "r1", 4, { times: 2 })];
+  const alone = [step("refused", "r2", 6, { work: "r2" })];
+
+  expect(worksOf([...alone, ...turn]).map((work) => work.steps.map((one) => one.kind))).toEqual([["refused"], ["asked", "found", "refused"]]);
+});
+
 it("loads earlier steps in pages, and as many again when there is news", async () => {
   const asked: unknown[] = [];
   const get = async (_: string, { query }: { query: { limit: number; before?: string } }) => {

@@ -34,6 +34,7 @@ export const KINDS: Readonly<Record<StepKind, { name: string; icon: IconName }>>
   rejected: { name: "Rejected", icon: "x" },
   changed: { name: "Changed", icon: "file-pen" },
   undone: { name: "Undone", icon: "undo-2" },
+  refused: { name: "Refused", icon: "ban" },
 };
 
 export class History {
@@ -110,8 +111,12 @@ export function worksOf(steps: readonly Step[]): Work[] {
 function tellFromStart(steps: readonly Step[]): Step[] {
   const turnEnds = new Map<string, string>();
   for (const step of steps) if (step.kind === "found") for (const id of [...(step.proposals ?? []), ...(step.changes ?? [])]) turnEnds.set(id, step.at);
+  const askedAt = new Set(steps.filter((step) => step.kind === "asked").map((step) => step.at));
+  const ends = steps.filter((step) => step.kind === "found" && askedAt.has(step.at)).map((step) => step.at).sort();
   const order = (step: Step): [string, number, string, string, number] => {
-    const end = (["proposed", "rejected", "changed"].includes(step.kind) && turnEnds.get(step.proposal_id ?? step.id)) || step.at;
+    const ofTurn = step.kind === "refused" ? ends.find((end) => end >= step.at) : undefined;
+    const made = ["proposed", "rejected", "changed"].includes(step.kind) ? turnEnds.get(step.proposal_id ?? step.id) : undefined;
+    const end = ofTurn ?? made ?? step.at;
     const isLater = end > step.at;
     return [isLater ? end : step.at, Number(isLater), step.at, step.id, Number(step.kind === "found" || step.kind === "rejected")];
   };

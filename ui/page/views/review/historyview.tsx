@@ -186,7 +186,7 @@ function factsOf(step: Step): string[] {
   const used = step.tokens ? `${tokens(step.tokens)} tokens` : "";
   const spent = step.cost_usd === undefined ? "" : cost(step.cost_usd);
   const state = step.kind === "proposed" ? proposalState(step.state ?? "") : step.state === "complete" ? "" : sentence(step.state ?? "");
-  return [step.client && `by ${step.client}`, step.schedule ?? "", state, step.model ?? "", used, spent].filter((fact) => fact !== "");
+  return [step.client && `by ${step.client}`, step.schedule ?? "", state, step.times ? `${step.times} times` : "", step.model ?? "", used, spent].filter((fact) => fact !== "");
 }
 
 function proposalState(state: string): string {
