@@ -585,12 +585,11 @@ def log_decision(database: sqlite3.Connection, proposal_id: str, decision: Decis
 
 def read_outcome(database: sqlite3.Connection, proposal_id: str, status: ProposalStatus) -> tuple[datetime | None, str]:
     """Return when a proposal was rejected, expired or was replaced, and by whom; None and empty if it wasn't."""
-    row = database.execute(
-        "SELECT at, client FROM decisions WHERE proposal = ? AND state = ? ORDER BY number DESC LIMIT 1",
-        (proposal_id, status),
-    ).fetchone()
-    is_ended = status in {"rejected", "expired", "superseded"}
-    return (datetime.fromisoformat(row["at"]), row["client"]) if row is not None and is_ended else (None, "")
+    if status not in {"rejected", "expired", "superseded"}:
+        return None, ""
+    sql = "SELECT at, client FROM decisions WHERE proposal = ? AND state = ? ORDER BY number DESC LIMIT 1"
+    row = database.execute(sql, (proposal_id, status)).fetchone()
+    return (None, "") if row is None else (datetime.fromisoformat(row["at"]), row["client"])
 
 
 def save_progress(database: sqlite3.Connection, proposal: Proposal, changed: Iterable[ProposedFile]) -> Proposal:
