@@ -49,6 +49,7 @@ links in Garden.md
 move Fresh.md Old.md
 rm Old.md
 edits list
+history
 log
 undo
 trust
