@@ -1,5 +1,7 @@
 """A proposal that was accepted and taken back says so, on every surface, for as long as it isn't done again."""
 
+import contextlib
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,3 +140,28 @@ def test_the_command_line_says_what_took_a_proposal_back(vault: Opener) -> None:
 
         assert f"what was accepted was undone by {by}" in click.unstyle(listed)
         assert f"what was accepted was undone by {by}" in click.unstyle(shown)
+
+
+def test_an_undo_has_the_diffs_of_what_it_edited(vault: Opener) -> None:
+    with vault.open() as context:
+        edit = str(files.append_to_file(context, "Garden.md", "Four.")["change_id"])
+        made = str(files.create_file(context, "New.md", "new\n")["change_id"])
+        removed = journal.undo_change(context, made)["files"]
+        edited = journal.undo_change(context, edit)["files"]
+
+    assert [(file["path"], file.get("diff", "")) for file in removed] == [("New.md", "")]
+    assert [file["path"] for file in edited] == ["Garden.md"]
+    assert "\n-Four.\n" in edited[0].get("diff", "")
+
+
+def test_an_undo_is_told_without_a_diff_where_the_journal_has_a_content_no_longer(vault: Opener) -> None:
+    with vault.open() as context:
+        edit = files.append_to_file(context, "Garden.md", "Four.")
+        journal_file = context.writer.state.folder / "journal.db"
+        with contextlib.closing(sqlite3.connect(journal_file)) as database:
+            database.execute("UPDATE blobs SET content = x'00' WHERE hash = ?", (edit.get("hash"),))
+            database.commit()
+        done = journal.undo_change(context, str(edit["change_id"]))
+
+    assert vault.text("Garden.md") == NOTE
+    assert ["diff" in file for file in done["files"]] == [False]
