@@ -213,6 +213,24 @@ def test_a_damaged_journal_is_not_blamed_on_the_disk(vault: Path, capsys: pytest
     assert "free space" not in told
 
 
+@pytest.mark.parametrize("name", ["journal.db", "proposals.db"])
+def test_what_is_damaged_comes_with_the_way_to_its_repair(
+    vault: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = folder_of(vault) / name
+    settle(path)
+    overwrite(path)
+
+    _, checks = doctor(capsys, vault)
+    hint = checks["data"]["hint"]
+
+    assert [check for check in checks.values() if "`knap doctor`" in check["hint"]] == []
+    assert "stop servers and watchers, then run `knap doctor --repair`" in hint
+    assert storage.list_backups(path)[0].name in hint
+    assert str(path.parent / private.ASIDE_NAME) in hint
+    assert checks["changes"]["hint"].startswith("stop servers and watchers, then run `knap doctor --repair`")
+
+
 def test_an_empty_journal_is_not_taken_for_a_new_one(vault: Path) -> None:
     path = folder_of(vault) / "journal.db"
     settle(path)
