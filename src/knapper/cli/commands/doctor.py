@@ -303,6 +303,8 @@ def check_index(settings: Settings) -> CheckResult:
         return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
     text = f"{pluralize(status.notes, 'note')}, {pluralize(status.chunks, 'chunk')}"
     if status.pending:
+        if not settings.vault.has_files:
+            hint = "the machine with the files makes and publishes them, with the same model: run `knap index` there"
         return CheckResult(
             name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint
         )
@@ -400,7 +402,8 @@ def _repair_index(settings: Settings) -> list[CheckResult]:
             outcome = context.index.refresh(full=True)
     except KnapError as error:
         return [failed_check("repair", error)]
-    text = f"the index was rebuilt from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
+    vectors = "; run `knap index` for its vectors" if settings.vault.has_files else ""
+    text = f"the index was rebuilt from {pluralize(outcome.indexed, 'file')}{vectors}"
     return [CheckResult(name="repair", state="ok", text=text)]
 
 
