@@ -20,6 +20,7 @@ from knapper.tools.context import (
     build_filter,
     check_name,
     check_text,
+    missing_folders,
     missing_names,
     parse_day,
     resolve_folder,
@@ -121,6 +122,7 @@ def search_vault(
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     remarks = [*ranking.remarks]
+    remarks += missing_folders(context, where.exclude_folders)
     if not ranking.hits:
         remarks += missing_names(context, where)
     explain = more.get("explain", False)
