@@ -235,8 +235,15 @@ class RefreshPlan:
         size = sum(stat.size for stat in self.changed if stat.kind != "attachment")
         return self.stale <= files and size <= text_bytes
 
-    def count_visible_to(self, policy: Policy) -> int:
-        """Return the number of those that a client may see."""
+    def without_large(self, max_bytes: int) -> RefreshPlan:
+        """Return the plan without changed files of more bytes; attachments aren't read."""
+        changed = tuple(stat for stat in self.changed if stat.kind == "attachment" or stat.size <= max_bytes)
+        return replace(self, changed=changed)
+
+    def count_visible_to(self, policy: Policy | None) -> int:
+        """Return the number of stale files that a client may see; None sees all."""
+        if policy is None:
+            return self.stale
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
             (path, path) for path in self.gone
         ]

@@ -47,6 +47,8 @@ class Freshness:
     """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
     notices: tuple[str, ...] = ()
     """What the client should know of the vault itself."""
+    is_published: bool = False
+    """Another machine has the vault's files, and indexes, embeds and publishes them."""
 
     @property
     def is_current(self) -> bool:
