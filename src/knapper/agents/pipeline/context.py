@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import numpy as np
-
 from knapper.agents import prompting
 from knapper.agents.pipeline import records, store
 from knapper.agents.pipeline.records import (
@@ -26,6 +24,7 @@ from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
 from knapper.index.graph import FileIds, LinkEnds
 from knapper.jsontypes import JSONValue
+from knapper.system.arrays import np
 from knapper.tools import answers
 from knapper.tools.context import Context, missing_folders
 from knapper.vault import parser, paths, pending, walk

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from knapper import errors, extras
@@ -21,7 +20,7 @@ from knapper.index.models.base import (
     RerankerSettings,
 )
 from knapper.jsontypes import replace_surrogates
-from knapper.system.arrays import normalize_rows
+from knapper.system.arrays import normalize_rows, np
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from knapper.index import database
 from knapper.index.documents import Filter, FilterMasks, StateCache
 from knapper.index.postgres import rows
@@ -20,6 +18,7 @@ from knapper.index.words import fts5, fulltext
 from knapper.index.words.fts5 import CHUNKS, QueryWord, inverse_document_frequency
 from knapper.index.words.fulltext import KeywordRanker, NameScores
 from knapper.index.words.postings import K1, B
+from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
