@@ -14,7 +14,7 @@ import click
 
 from knapper import app
 from knapper.agents.events import Error, Usage
-from knapper.agents.runs import service
+from knapper.agents.runs import executor, service
 from knapper.agents.runs.model import (
     ENDED,
     CheckpointEvent,
@@ -381,9 +381,9 @@ def start_run(options: GlobalOptions, task: str, own: RunStartOptions) -> ExitCo
         if order.code_mode and not client_runs.is_ready():
             output.note(options, "preparing the sandbox; this is done once and takes some seconds")
         client_runs.check_vaults(order.also)
-        run = service.create_run(engine, order)
+        run = executor.create_run(engine, order)
         display = RunDisplay(options)
-        code = run_to_end(options, runner, service.carry_out_run(engine, run.id, display.handle), display)
+        code = run_to_end(options, runner, executor.carry_out_run(engine, run.id, display.handle), display)
         return _report_run(options, client_runs, run.id, code)
 
 
@@ -402,7 +402,7 @@ def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> Ex
         engine = client_runs.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
         display = RunDisplay(options)
         limits = _apply_limits(run.order.limits, own)
-        work = service.carry_out_run(engine, run.id, display.handle, replay=own["replay"], limits=limits)
+        work = executor.carry_out_run(engine, run.id, display.handle, replay=own["replay"], limits=limits)
         return _report_run(options, client_runs, run.id, run_to_end(options, runner, work, display))
 
 

@@ -151,7 +151,7 @@ def run_busy_error(run_id: str) -> ConflictError:
 
 async def _carry_out_run(going: PreparedRun, emit: JobEventSink) -> None:
     """Carry out a run; its end is reported only once it can be resumed."""
-    from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
+    from knapper.agents.runs import executor  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app import runs  # noqa: PLC0415 - the same
 
     loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
@@ -163,12 +163,12 @@ async def _carry_out_run(going: PreparedRun, emit: JobEventSink) -> None:
             _ = loop.call_soon_threadsafe(receive_event, event)
 
     def work() -> Coroutine[object, object, RunRecord]:
-        return service.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
+        return executor.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
 
     try:
         _ = await runs.run_in_thread(work, f"run {run_id}")
     except asyncio.CancelledError:
-        await asyncio.to_thread(service.record_unstarted_end, engine, run_id)
+        await asyncio.to_thread(executor.record_unstarted_end, engine, run_id)
         raise
     finally:
         for event in final_events:
