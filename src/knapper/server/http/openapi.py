@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -211,6 +212,12 @@ class RouteSpec:
 def make_route(spec: RouteSpec) -> BoundRoute:
     """Create a route from its specification; it is described only when the document is requested."""
     return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
+
+
+def read_doc(handler: Callable[..., object]) -> tuple[str, str]:
+    """Return what a handler's docstring says of its route: the summary, and the description or an empty text."""
+    summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
+    return summary, " ".join(description.split())
 
 
 def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
