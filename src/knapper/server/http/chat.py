@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
@@ -16,7 +16,7 @@ from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, read_doc, stream_content
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _describe_turn(
 
 if TYPE_CHECKING:
     SessionHandler = Callable[[JobService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, in a client's chats, with the session of the path."""
+    """Does what a route is for, in a client's chats, with the session of the path; its docstring says it."""
 
 _LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
 _OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
@@ -269,62 +269,37 @@ _DEFAULT_LIMIT: Final = 50
 
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
-    route = _SessionRoutes(service).route
+
+    def route(
+        method: Literal["GET", "POST", "PATCH", "DELETE"],
+        path: str,
+        work: SessionHandler,
+        content: Mapping[str, Any],
+        parameters: tuple[Parameter, ...] = (),
+    ) -> RouteSpec:
+        every = (*parameters, VAULT_PARAMETER)
+        summary, description = read_doc(work)
+        endpoint = _session_endpoint(service, work, every)
+        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, description, every, content)
+
     session_content = json_content({"session": SESSION_SCHEMA})
     messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
     messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
     messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
     messages_schema["required"] = [*messages_schema["required"], "session"]
-    sessions_content = page_content("results", SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
-    deleted_content = json_content({"deleted": {"type": "string"}})
     trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
-    trace_description = "Its texts between calls, and its calls with arguments and answers, the beginning of long ones."
-    trace = route("GET", "/{session_id}/trace", "Show what a turn did.", _show_trace, (_TURN_NUMBER,), trace_content)
-    read_description = "Turns are counted from the oldest; without an offset the latest ones come."
-    read = route("GET", "/{session_id}", "Read a session.", _read_session, (_LIMIT, _OFFSET), messages_content)
-    new_parameters = (_TITLE, _NEW_SESSION_FILE)
     return (
-        route("GET", "", "List sessions.", _list_sessions, (_QUERY, _LIMIT, _OFFSET), sessions_content),
-        route("POST", "", "Start a session.", _begin_session, new_parameters, session_content),
-        replace(read, description=read_description),
-        replace(trace, description=trace_description),
-        route("PATCH", "/{session_id}", "Rename a session.", _rename_session, (_NEW_TITLE,), session_content),
-        route("POST", "/{session_id}/fork", "Fork a session.", _fork_session, (_FORK_UPTO,), session_content),
-        route(
-            "POST", "/{session_id}/clear", "Restart a session without its history.", _clear_session, (), session_content
-        ),
-        route(
-            "POST",
-            "/{session_id}/export",
-            "Export a session as a note.",
-            _export_session,
-            (_EXPORT_PATH,),
-            export_content,
-        ),
-        route("DELETE", "/{session_id}", "Delete a session.", _delete_session, (), deleted_content),
+        route("GET", "", _list_sessions, page_content("results", SESSION_SCHEMA), (_QUERY, _LIMIT, _OFFSET)),
+        route("POST", "", _begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
+        route("GET", "/{session_id}", _read_session, messages_content, (_LIMIT, _OFFSET)),
+        route("GET", "/{session_id}/trace", _show_trace, trace_content, (_TURN_NUMBER,)),
+        route("PATCH", "/{session_id}", _rename_session, session_content, (_NEW_TITLE,)),
+        route("POST", "/{session_id}/fork", _fork_session, session_content, (_FORK_UPTO,)),
+        route("POST", "/{session_id}/clear", _clear_session, session_content),
+        route("POST", "/{session_id}/export", _export_session, export_content, (_EXPORT_PATH,)),
+        route("DELETE", "/{session_id}", _delete_session, json_content({"deleted": {"type": "string"}})),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _SessionRoutes:
-    """What the routes below ``/sessions`` have in common."""
-
-    service: JobService
-
-    def route(
-        self,
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        summary: str,
-        handler: SessionHandler,
-        parameters: tuple[Parameter, ...],
-        content: Mapping[str, Any],
-    ) -> RouteSpec:
-        """Return one of them; its handler takes the parameters that its documentation names."""
-        every = (*parameters, VAULT_PARAMETER)
-        endpoint = _session_endpoint(self.service, handler, every)
-        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, "", every, content)
 
 
 def _session_endpoint(service: JobService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
@@ -341,6 +316,7 @@ def _session_endpoint(service: JobService, work: SessionHandler, parameters: Seq
 async def _list_sessions(
     service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """List sessions."""
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
     query = args.text("query")
     vault = client_chats.chats.vault
@@ -365,6 +341,7 @@ async def _list_sessions(
 async def _begin_session(
     service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Start a session."""
     active_file, title = args.text("active_file"), args.text("title")
 
     def begin() -> Session:
@@ -376,6 +353,10 @@ async def _begin_session(
 async def _read_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Read a session.
+
+    Turns are counted from the oldest; without an offset the latest ones come.
+    """
     session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
     limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
     offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
@@ -387,6 +368,10 @@ async def _read_session(
 async def _show_trace(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Show what a turn did.
+
+    Its texts between calls, and its calls with arguments and answers, the beginning of long ones.
+    """
     from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
     number = args.integer_or_default("number", 0)
@@ -400,16 +385,15 @@ async def _show_trace(
 async def _rename_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    return await _session_answer(
-        service,
-        client_chats,
-        await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title"))),
-    )
+    """Rename a session."""
+    renamed = await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title")))
+    return await _session_answer(service, client_chats, renamed)
 
 
 async def _fork_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Fork a session."""
     upto = args.integer_or_default("upto", -1)
     forked = await service.run_blocking(lambda: client_chats.fork(session_id, upto=None if upto < 0 else upto))
     return await _session_answer(service, client_chats, forked)
@@ -418,6 +402,7 @@ async def _fork_session(
 async def _clear_session(
     service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Restart a session without its history."""
     async with hold_idle_session(service, client_chats, session_id):
         cleared = await service.run_blocking(lambda: client_chats.store.clear(session_id))
     return await _session_answer(service, client_chats, cleared)
@@ -426,12 +411,14 @@ async def _clear_session(
 async def _export_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Export a session as a note."""
     return answers.as_json(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
 
 
 async def _delete_session(
     service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Delete a session."""
     async with hold_idle_session(service, client_chats, session_id):
         await service.run_blocking(lambda: client_chats.conversations.delete(session_id))
     return {"deleted": session_id}
