@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.runs import executor, retrieving, service
+from knapper.agents.runs import executor, model, retrieving, service
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
 from knapper.app import models, runs
 from knapper.app.runs import OpenedRuns
@@ -216,10 +216,9 @@ def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointE
         NotFound: There is no such run.
     """
     open_ids = {checkpoint.id for checkpoint in opened_runs.checkpoints.waiting(run_id)}
-    node_questions = (
-        service.make_checkpoint_event(node) for node in opened_runs.runs.show(run_id).nodes if node.asking
-    )
-    return [checkpoint for checkpoint in node_questions if checkpoint.id in open_ids]
+    nodes = opened_runs.runs.show(run_id).nodes
+    events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
+    return [event for event in events if event.id in open_ids]
 
 
 def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:

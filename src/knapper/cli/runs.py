@@ -423,7 +423,8 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
 
 def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
-    run_fields = _read_run(options, run_id)
+    with _open_runs(options) as client_runs:
+        run_fields = client_runs.runs.show(run_id).as_dict()
     return output.print_result(options, run_fields, render_tree(objects_in(run_fields["nodes"])))
 
 
@@ -496,11 +497,6 @@ def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
 def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
     with app.open_hub(setup.read_settings(options)) as hub, runs.open_runs(hub) as client_runs:
         yield client_runs
-
-
-def _read_run(options: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
-    with _open_runs(options) as client_runs:
-        return client_runs.runs.show(run_id).as_dict()
 
 
 def _report_run(options: GlobalOptions, client_runs: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:

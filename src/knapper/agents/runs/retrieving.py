@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from knapper.agents import loop, prompting
 from knapper.agents.loop import StageSpec, TextTask
+from knapper.agents.runs import model
 from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine, Strategy
 from knapper.agents.runs.model import (
     ALL_NOTES,
@@ -478,13 +479,13 @@ class RunRetrieval:
         question = f"Little was found in the notes for '{node.name}', on which much depends. {_QUESTION}"
         asking = node.asking or NodeQuestion(question=question, options=QUESTION_OPTIONS)
         if not asking.answer and self._engine.ask_person is not None:
-            point = _checkpoint_event(node, asking)
+            point = model.make_checkpoint_event(node, asking)
             node = tree.change(node.id, "asking", asking=asking)
             tree.tell(point)
             asking = replace(asking, answer=(await self._engine.ask_person(point)).strip())
         asking = replace(asking, unattended=not asking.answer)
         node = tree.change(node.id, asking=asking)
-        tree.tell(_checkpoint_event(node, asking))
+        tree.tell(model.make_checkpoint_event(node, asking))
         if asking.answer == SKIP:
             raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
         if asking.answer:
@@ -542,14 +543,3 @@ def count_regenerated(nodes: Iterable[RunNode]) -> int:
     """Count the regenerated scripts in the nodes' attempts."""
     retrievals = (node.found for node in nodes)
     return sum(attempt.get("step") == "again" for one in retrievals if one for attempt in one.attempts)
-
-
-def _checkpoint_event(node: RunNode, asking: NodeQuestion) -> CheckpointEvent:
-    return CheckpointEvent(
-        node_id=node.id,
-        id=node.found.checkpoint if node.found else "",
-        question=asking.question,
-        options=asking.options,
-        answer=asking.answer,
-        unattended=asking.unattended,
-    )

@@ -9,10 +9,7 @@ from urllib.parse import quote
 from knapper.agents.runs import model, retrieving, store
 from knapper.agents.runs.model import (
     ANSWERED,
-    GO_ON,
     ROOT,
-    SKIP,
-    CheckpointEvent,
     NodeChanged,
     RunEvent,
     RunNode,
@@ -183,21 +180,8 @@ class RunWatcher:
             if key in self._asked or (is_open and node.found.checkpoint not in ids):
                 continue
             self._asked.add(key)
-            events.append(make_checkpoint_event(node))
+            events.append(model.make_checkpoint_event(node, node.asking))
         return events
-
-
-def make_checkpoint_event(node: RunNode) -> CheckpointEvent:
-    """Return the event of a node's question, with the answer where there is one."""
-    asking = node.asking
-    return CheckpointEvent(
-        node_id=node.id,
-        id=node.found.checkpoint if node.found else "",
-        question=asking.question if asking else "",
-        options=asking.options if asking else (GO_ON, SKIP),
-        answer=asking.answer if asking else "",
-        unattended=asking.unattended if asking else False,
-    )
 
 
 _MAX_FILE_NAME: Final = 60
