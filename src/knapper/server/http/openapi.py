@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
 from knapper.jsontypes import JSONValue
 from knapper.server import security
-from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, ToolRoute
+from knapper.server.http import binding
+from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
 from knapper.tools import registry
 from knapper.tools.registry import ToolTable
 
@@ -207,6 +210,28 @@ class RouteSpec:
     """Other replies than the good one and the usual errors, by status."""
     is_open: bool = False
     """Whether it needs no token."""
+
+
+Handler = Callable[[Request, RequestArguments], Awaitable[Response | dict[str, JSONValue]]]
+"""Gives what a good reply holds, or the reply; its docstring is the route's summary and description."""
+
+
+def bind_route(
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+    path: str,
+    tag: str,
+    handler: Handler,
+    parameters: Sequence[Parameter],
+    content: Mapping[str, Any],
+) -> RouteSpec:
+    """Return the route of a handler, which is given the request and the arguments that the route takes."""
+
+    async def endpoint(request: Request) -> Response:
+        result = await handler(request, await binding.read_arguments(request, parameters))
+        return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
+
+    summary, description = read_doc(handler)
+    return RouteSpec(method, path, tag, summary, endpoint, description, parameters, content)
 
 
 def make_route(spec: RouteSpec) -> BoundRoute:
