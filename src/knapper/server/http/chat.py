@@ -16,7 +16,15 @@ from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, read_doc, stream_content
+from knapper.server.http.openapi import (
+    RouteSpec,
+    bind_route,
+    json_content,
+    object_schema,
+    page_content,
+    read_doc,
+    stream_content,
+)
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -221,10 +229,6 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     if error is None:
         return security.JsonReply({"success": True, **turn_data})
     return background.failed_job_reply(turn_data, error, request)
-
-
-def _describe_start(turn: TurnJob) -> dict[str, JSONValue]:
-    return {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
 
 
 def _describe_turn(
@@ -527,53 +531,50 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes that answer messages."""
     by_file_description = "Uses the session of the active file; another file has another session."
     by_id_description = "Uses the session in the path, whichever file is open."
-    events_description = "After `Last-Event-ID`, or from the beginning. A session's id means its latest turn."
-    events_endpoint, cancel_endpoint = _make_turn_events(service), _make_turn_cancel(service)
-    cancel_summary = "Cancel a turn; the partial answer is kept."
+
+    async def list_agents(_: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """List the agents that a message may name.
+
+        Each has a task of its own: a message of a slash and its name alone sets it to work.
+        """
+        del args
+        stages, _problems = await service.run_blocking(clients.open_stages(service.clients.hub).all)
+        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        return {"results": rows}
+
     return (
         *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
-        RouteSpec(
-            "GET",
-            "/chat/{turn_id}/events",
-            "chat",
-            "Stream the events of a turn.",
-            events_endpoint,
-            events_description,
-            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            background.events_content(STREAM_CONTENT),
-        ),
-        RouteSpec(
-            "POST",
-            "/chat/{turn_id}/cancel",
-            "chat",
-            cancel_summary,
-            cancel_endpoint,
-            parameters=binding.ANY_VAULT,
-            content=CANCEL_CONTENT,
-        ),
+        *_turn_routes(service),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
-        RouteSpec(
-            "GET",
-            "/agents",
-            "chat",
-            "List the agents that a message may name.",
-            _make_agent_list(service),
-            "Each has a task of its own: a message of a slash and its name alone sets it to work.",
-            binding.ANY_VAULT,
-            AGENTS_CONTENT,
-        ),
+        bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
     )
 
 
-def _make_agent_list(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        known = clients.open_stages(service.clients.hub)
-        stages, _ = await service.run_blocking(known.all)
-        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
-        return security.JsonReply({"success": True, "results": rows})
+def _turn_routes(service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes that follow and stop a turn, in whichever vault it is."""
 
-    return endpoint
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Stream the events of a turn.
+
+        After `Last-Event-ID`, or from the beginning. A session's id means its latest turn.
+        """
+        return await _tell_turn(await find(request), request, args)
+
+    async def cancel(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Cancel a turn; the partial answer is kept."""
+        del args
+        turn = await find(request)
+        cancelled, _ = await background.cancel_job(turn)
+        return {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
+
+    async def find(request: Request) -> TurnJob:
+        return await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
+
+    path, event_parameters = "/chat/{turn_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
+    return (
+        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, background.events_content(STREAM_CONTENT)),
+        bind_route("POST", f"{path}/cancel", "chat", cancel, binding.ANY_VAULT, CANCEL_CONTENT),
+    )
 
 
 def _message_routes(
@@ -582,7 +583,7 @@ def _message_routes(
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     streamed = (*parameters, background.WAIT_PARAMETER)
     waiting = _make_turn_start(service, _wait_for_turn, parameters)
-    streaming = _make_turn_start(service, _tell_started_turn, streamed)
+    streaming = _make_turn_start(service, _tell_turn, streamed)
     summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
     return (
         RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
@@ -652,26 +653,7 @@ async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments
     return turn_reply(turn, request)
 
 
-async def _tell_started_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
+async def _tell_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
     """Stream a turn's events; for who can't stream, reply with its id, by which the events are asked for."""
-    return await background.events_reply(turn, _describe_start(turn), request, args)
-
-
-def _make_turn_events(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
-        return await background.events_reply(turn, _describe_start(turn), request, args)
-
-    return endpoint
-
-
-def _make_turn_cancel(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
-        cancelled, _ = await background.cancel_job(turn)
-        result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
-        return security.JsonReply({"success": True, **result})
-
-    return endpoint
+    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
+    return await background.events_reply(turn, start, request, args)

@@ -322,25 +322,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     return (
         start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
         start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
-        RouteSpec(
-            "GET",
-            "/ask/{run_id}/events",
-            "ask",
-            "Stream the events of a run.",
-            _make_task_events(service),
-            "After `Last-Event-ID`, or from the beginning.",
-            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            stream_content,
-        ),
-        RouteSpec(
-            "POST",
-            "/ask/{run_id}/cancel",
-            "ask",
-            "Cancel a run; the partial result is kept.",
-            _make_task_cancel(service),
-            parameters=binding.ANY_VAULT,
-            content=CANCEL_TASK_CONTENT,
-        ),
+        *_task_job_routes(service),
         route("GET", "/waiting", list_waiting_runs, WAITING_CONTENT),
         route("POST", "/context", _preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
         route("PUT", "/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
@@ -384,32 +366,36 @@ async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Reques
 
 async def _tell_task(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
     """Stream a task's events; for who can't stream, reply with its id, by which the events are asked for."""
-    return await background.events_reply(job, _describe_start(job), request, args)
+    return await background.events_reply(job, {"run_id": job.subject_id, "task": job.question}, request, args)
 
 
-def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]:
-    return {"run_id": job.subject_id, "task": job.question}
+def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes that follow and stop a task, in whichever vault it is."""
 
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Stream the events of a run.
 
-def _make_task_events(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
-        return await background.events_reply(job, _describe_start(job), request, args)
+        After `Last-Event-ID`, or from the beginning.
+        """
+        return await _tell_task(await find(request), request, args)
 
-    return endpoint
-
-
-def _make_task_cancel(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
+    async def cancel(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Cancel a run; the partial result is kept."""
+        del args
+        job = await find(request)
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
-        result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
-        return security.JsonReply({"success": True, **result})
+        return {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
 
-    return endpoint
+    async def find(request: Request) -> BackgroundJob[PipelineOutcome]:
+        return await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
+
+    path, event_parameters = "/ask/{run_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
+    stream_content = background.events_content(TASK_STREAM_CONTENT)
+    return (
+        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, stream_content),
+        openapi.bind_route("POST", f"{path}/cancel", "ask", cancel, binding.ANY_VAULT, CANCEL_TASK_CONTENT),
+    )
 
 
 def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
