@@ -50,6 +50,7 @@ KINDS: Final[Mapping[str, str]] = {
 OWN_KINDS: Final[Mapping[str, str]] = {
     "new path": "folder",
     "log path": "file",
+    "history note": "file",
     "move sources": "file",
     "move destination": "file",
     "rm paths": "file",

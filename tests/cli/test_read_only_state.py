@@ -180,7 +180,7 @@ def test_a_state_in_which_nothing_was_ever_said_is_read_as_empty(tmp_path: Path)
     root = worlds.fill(tmp_path / "vault", NOTES)
     assert main.run(["-v", str(root), "index", "--no-embed", "--quiet"]) == 0
     with closed(config.load().state_dir):
-        for command in (["sessions"], ["run", "list"], ["edits", "list"], ["log"]):
+        for command in (["sessions"], ["run", "list"], ["edits", "list"], ["log"], ["history"]):
             done = run("-v", str(root), *command, "--json")
             assert (done.returncode, json.loads(done.stdout)["results"]) == (0, []), (command, done.stderr)
 

@@ -70,6 +70,9 @@ edits list
 edits show EVIL
 edits blocks NAME
 log
+history
+history --note EVIL
+history --before EVIL
 undo
 undo EVIL
 run list

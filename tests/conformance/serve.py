@@ -8,6 +8,8 @@ import logging
 import socket
 import sys
 import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.config.sections import ServerSettings
 from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
+from knapper.server.http.app import Mount, mount_asgi
+from knapper.server.mcp import http
 from knapper.server.workers import WorkerThreads
 from tests.conformance import fixtures
 
@@ -54,11 +58,22 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
     )
     hub = open_hub(settings)
     threads = WorkerThreads(server.threads)
-    mount = lifecycle.mount_mcp(hub, threads) if which == "product" else lifecycle.mount_server(fixtures.make())
+    mount = lifecycle.mount_mcp(hub, threads) if which == "product" else _mount_fixtures()
     made = app.create_app(
         hub, server, security.load_client_tokens(settings), app.ServerRuntime(threads=threads), [mount]
     )
     return Shown(made, credentials.read_or_make_token(settings.state_dir, "api"))
+
+
+def _mount_fixtures() -> Mount:
+    served = http.wrap_server(fixtures.make())
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncGenerator[None]:
+        async with served.router.lifespan_context(served):
+            yield
+
+    return mount_asgi(security.MCP_PATH, served, lifespan)
 
 
 def main() -> None:

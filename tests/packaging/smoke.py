@@ -35,6 +35,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("move", "New.md", "Old.md"),
     ("edits",),
     ("log",),
+    ("history",),
     ("tools",),
     ("config",),
     ("presets",),

@@ -142,6 +142,11 @@ export interface paths {
         };
         get: operations["get_health"];
     };
+    "/history": {
+        parameters: {
+        };
+        get: operations["get_history"];
+    };
     "/index": {
         parameters: {
         };
@@ -2988,6 +2993,59 @@ export interface operations {
                         /** @constant */
                         success: true;
                         version: string;
+                    };
+                };
+            };
+        };
+    };
+    get_history: {
+        parameters: {
+            query?: {
+                before?: string;
+                client?: string;
+                kind?: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | null;
+                limit?: number;
+                note?: string;
+                run?: string;
+                since?: string;
+                vault?: string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        limit: number;
+                        more: boolean;
+                        next: string;
+                        results: {
+                            at: string;
+                            change_id?: string;
+                            changes?: string[];
+                            client: string;
+                            cost_usd?: number;
+                            id: string;
+                            /** @enum {unknown} */
+                            kind: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone";
+                            model?: string;
+                            note_count?: number;
+                            notes?: string[];
+                            proposal_id?: string;
+                            proposals?: string[];
+                            run_id?: string;
+                            schedule?: string;
+                            session_id?: string;
+                            state?: string;
+                            text?: string;
+                            tokens?: number;
+                            undated?: boolean;
+                            work: string;
+                        }[];
+                        /** @constant */
+                        success: true;
                     };
                 };
             };

@@ -278,6 +278,10 @@ class ClientRuns:
         """Return what the client may do."""
         return self.opened_runs.hub.settings.client(self.client).grants
 
+    def seen_clients(self) -> Sequence[str]:
+        """Return the clients whose runs the client sees."""
+        return visible_clients(self.opened_runs, self.client)
+
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, newest first, and their total number."""
         return self.opened_runs.runs.runs(

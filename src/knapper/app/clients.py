@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
     from pathlib import Path
 
-    from knapper.agents.pipeline.store import Presets
+    from knapper.agents.pipeline.store import PausedRun, Presets
     from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
     from knapper.changes.proposals.taint import Taint
-    from knapper.config import Settings
+    from knapper.config import ClientSettings, Settings
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.vault.access import Grants
@@ -197,6 +197,28 @@ def keep_hidden_parts(preset: Preset, stored: Preset, view: View) -> Preset:
         ),
         added=(*preset.added, *_difference(stored.added, visible_preset.added)),
     )
+
+
+def may_see_paused(run: PausedRun, client: ClientSettings) -> bool:
+    """Return whether a client may see a waiting task: its own; a person from whom nothing is hidden may see any."""
+    return run.client == client.name or (client.grants.is_person and not (client.hidden or client.read))
+
+
+def list_paused(hub: Hub, client: str, vault: str = "") -> list[PausedRun]:
+    """List the tasks that wait for an answer and that a client may see, the latest first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: They can't be read.
+    """
+    folder = hub.open(vault).folder
+    if not (folder / pipeline_store.PAUSED_FILE).is_file():
+        return []
+    paused = pipeline_store.open_paused_runs(folder, local_now)
+    try:
+        return [run for run in paused.list() if may_see_paused(run, hub.settings.client(client))]
+    finally:
+        paused.shut()
 
 
 def restrict_to_grants(preset: Preset, grants: Grants) -> Preset:

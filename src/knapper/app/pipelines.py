@@ -497,7 +497,7 @@ def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
 
 def list_paused_runs(vault_pipelines: VaultPipelines, answering_client: ClientSettings) -> list[PausedRun]:
     """List the paused runs that a client may resume, newest first."""
-    return [run for run in vault_pipelines.runs.list() if _may_see_run(run, answering_client)]
+    return [run for run in vault_pipelines.runs.list() if app_clients.may_see_paused(run, answering_client)]
 
 
 def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_client: ClientSettings) -> PausedRun:
@@ -507,7 +507,7 @@ def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_clie
         NotFound: There is no such paused run, or it is another client's (code ``no_run``).
     """
     paused_run = vault_pipelines.runs.find(run_id)
-    if not _may_see_run(paused_run, answering_client):
+    if not app_clients.may_see_paused(paused_run, answering_client):
         raise store.missing_paused_run(run_id)
     return paused_run
 
@@ -547,13 +547,6 @@ def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ..
     """
     askers = [name for name in clients if name != AGENT_CLIENT]
     return hub.open_as_agent(vault, run_id, askers, caller_run)
-
-
-def _may_see_run(run: PausedRun, answering_client: ClientSettings) -> bool:
-    """Return whether a client may see a run: its own; a person from whom nothing is hidden may see any."""
-    return run.client == answering_client.name or (
-        answering_client.grants.is_person and not (answering_client.hidden or answering_client.read)
-    )
 
 
 def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:

@@ -160,6 +160,28 @@ def list_clients(hub: Hub, vault: str = "") -> list[str]:
     return [one.name for one in settings if not one.grants.is_person and one.may_open(opened.vault.name)]
 
 
+def list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
+    """List the clients whose sessions a client sees: itself, and for a person those that schedules work for.
+
+    Only those from whom nothing is hidden that is hidden from the person.
+
+    Raises:
+        NotFound: There is no such vault.
+    """
+    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
+
+    if not hub.settings.client(client).grants.is_person or vault not in {"", *hub.names_for(client)}:
+        return [client]
+    name = hub.name_for(client, vault)
+    base = hub.open(name).folder
+    others = [
+        other
+        for other in list_clients(hub, name)
+        if clients.client_sessions_folder(base, other).is_dir() and hub.covers_agent_view(client, other, name)
+    ]
+    return [client, *others]
+
+
 @contextlib.contextmanager
 def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, ClientSessions]]:
     """Open the sessions of a vault: the agent's own under an empty name, and those of its schedules by their clients.

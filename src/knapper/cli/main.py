@@ -175,6 +175,12 @@ COMMANDS: Final = (
         "move", "knapper.cli.commands.move", "Notes", "Move or rename notes, files and folders, and update links."
     ),
     CommandEntry("rm", "knapper.cli.commands.rm", "Notes", "Move files to the trash, or restore them."),
+    CommandEntry(
+        "history",
+        "knapper.cli.commands.history",
+        "Changes",
+        "List what was asked, found, proposed and done, by pieces of work.",
+    ),
     CommandEntry("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject proposed changes."),
     CommandEntry("log", "knapper.cli.commands.log", "Changes", "List changes: what, by whom and why."),
     CommandEntry("undo", "knapper.cli.commands.undo", "Changes", "Undo changes, byte for byte."),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SCAN_BUDGET_S = 0.6
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
-_MAX_INLINE_BYTES = 4_000_000
+MAX_INLINE_BYTES = 4_000_000
 """How many changed files, and of what size together, a search indexes itself: about a second's work."""
 _MAX_INLINE_REPORTS = 1_000
 """How many reported files and folders a search looks at itself."""
@@ -362,9 +362,7 @@ class Engine:
         _ = self._find_foreign_damage()
         with self._explained():
             began = dt.datetime.now().astimezone()
-            checked = self._check_events(policy, began)
-            if checked is None:
-                checked = self._check_files(policy, began)
+            checked = self._check_events(policy, began) or self._check_files(policy, began)
             pending = self._embed_inline() if meaning else 0
             if pending and policy is not None and not policy.sees_all:
                 pending = self.status(Filter(policy=policy)).pending
@@ -416,7 +414,7 @@ class Engine:
             with self._write_lock.acquire(wait_s=_REPORTS_LOCK_WAIT_S) as is_acquired:
                 if is_acquired:
                     plan = self._plan(touched)
-                    is_acquired = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
+                    is_acquired = plan.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
                     if is_acquired and plan.is_due:
                         self._carry_out(plan, None, whole=False)
                 return is_acquired
@@ -431,17 +429,17 @@ class Engine:
 
     def _check_files(self, policy: Policy | None, began: dt.datetime) -> Freshness:
         """Compare the vault's files with the index for a limited time, and index a few changes."""
-        generation_before = self.store.generation()
+        generation = self.store.generation()
         plan, unchecked = self._scan_briefly()
-        stale = plan.stale if policy is None else plan.count_visible_to(policy)
-        is_refresh_due = plan.is_due or not self.is_complete or not self._has_current_rules
-        is_small = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
-        if unchecked and plan.is_due and is_small and self._refresh_inline(plan, generation_before, whole=False):
-            # What was found in time is indexed; the answer says that not all files were looked at.
-            stale = 0
-        if not unchecked and (
-            not is_refresh_due or (is_small and self._refresh_inline(plan, generation_before, whole=True))
-        ):
+        stale = plan.count_visible_to(policy)
+        is_due = plan.is_due or not self.is_complete or not self._has_current_rules
+        is_small = plan.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
+        quick = plan.without_large(MAX_INLINE_BYTES)
+        is_quick = quick.is_due and quick.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
+        if (unchecked or not is_small) and is_quick and self._refresh_inline(quick, generation, whole=False):
+            # What was found in time, and isn't large, is indexed; the answer says that this isn't all.
+            stale -= quick.count_visible_to(policy)
+        if not unchecked and (not is_due or (is_small and self._refresh_inline(plan, generation, whole=True))):
             return self._all_current(began)
         return self._freshness(stale, unchecked=unchecked)
 
@@ -642,6 +640,7 @@ class Engine:
             with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:
                 if is_acquired and self.store.generation() != generation_before:
                     plan, unchecked = self._scan_briefly()
+                    plan = plan if whole else plan.without_large(MAX_INLINE_BYTES)
                     is_acquired = not unchecked or not whole
                 if is_acquired and self.damage:
                     return self._rebuild_small()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import sys
@@ -53,7 +52,7 @@ def make_signal(file: Path) -> bool:
 
 def remove_signal(file: Path) -> None:
     """Remove a signal file, where that is possible; an old one does no harm."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         file.unlink(missing_ok=True)
 
 
@@ -208,6 +207,8 @@ class Freshness:
     """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
     notices: tuple[str, ...] = ()
     """What the client should know of the vault itself."""
+    is_published: bool = False
+    """Another machine has the vault's files, and indexes, embeds and publishes them."""
 
     @property
     def is_current(self) -> bool:
@@ -250,8 +251,15 @@ class RefreshPlan:
         size = sum(stat.size for stat in self.changed if stat.kind != "attachment")
         return self.stale <= files and size <= text_bytes
 
-    def count_visible_to(self, policy: Policy) -> int:
-        """Return the number of those that a client may see."""
+    def without_large(self, max_bytes: int) -> RefreshPlan:
+        """Return the plan without changed files of more bytes; attachments aren't read."""
+        changed = tuple(stat for stat in self.changed if stat.kind == "attachment" or stat.size <= max_bytes)
+        return replace(self, changed=changed)
+
+    def count_visible_to(self, policy: Policy | None) -> int:
+        """Return the number of stale files that a client may see; None sees all."""
+        if policy is None:
+            return self.stale
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
             (path, path) for path in self.gone
         ]
@@ -530,7 +538,6 @@ def embed_pending(
         KnapError: The embedder failed, or another process embeds with vectors of another length; those stored before
             are kept.
     """
-    # Imported here, as loading the Markdown parser takes 60 ms.
     from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
 
     total = store.count_pending(embedder.model_id)

@@ -1,4 +1,4 @@
-"""The HTTP server's start, run and ordered stop, with MCP under the API's address and behind the same checks."""
+"""The HTTP server's start, run and ordered stop."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import h11
 import uvicorn
-from fastmcp import FastMCP
-from fastmcp.server.dependencies import get_http_request
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -53,8 +49,6 @@ from knapper.server.http import settings as settings_routes
 from knapper.server.http.app import Mount, ServerRuntime, mount_asgi
 from knapper.server.http.background import JobService
 from knapper.server.http.clients import PairingService
-from knapper.server.mcp.server import build_server
-from knapper.server.mcp.session import Caller, McpSession, RecentEvents, ToolListing
 from knapper.server.readers import ReaderPool
 from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.system import private
@@ -272,6 +266,7 @@ def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
         *tasks.task_routes(service),
         *tasks.preset_routes(service),
         *runs.run_routes(service),
+        *feed.history_routes(hub, service),
     )
     return Mount(
         routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
@@ -404,65 +399,75 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
     ]
 
 
-_SESSION_HEADER = "mcp-session-id"
-_VERSION_HEADER = "mcp-protocol-version"
-_RETRY_INTERVAL_MS = 1_000
-"""How long a client waits before it comes back for the rest of an answer."""
+MCP_PRELOAD_S: Final = 10.0
+"""Time after a server's start from which on MCP is opened, even if nobody has asked."""
 
 
-def mount_mcp(hub: Hub, threads: WorkerThreads) -> Mount:
+def mount_mcp(hub: Hub, threads: WorkerThreads, *, preload_s: float = MCP_PRELOAD_S) -> Mount:
     """Create the mount for ``/mcp``, with the tools that the settings offer there.
+
+    Its libraries take longer to import than all else of a server's start together. So they are imported by the first
+    request, or after a while.
 
     Args:
         hub: The vaults; the caller closes it.
         threads: The worker threads.
+        preload_s: Time after the start, in seconds, from which on it is opened anyway.
     """
-    session = McpSession(hub=hub, identify=_identify_caller, threads=threads)
-    server = hub.settings.server
-    listing = ToolListing(choice=server.mcp_profile, output_schemas=server.mcp_output_schemas or None)
-    return mount_server(build_server(session, listing))
+    mcp = AppOpenedLater(lambda: _import_mcp(hub, threads), preload_s)
+    return mount_asgi(security.MCP_PATH, mcp, mcp.run)
 
 
-def mount_server(server: FastMCP) -> Mount:
-    """Mount an MCP server, behind authentication.
+def _import_mcp(hub: Hub, threads: WorkerThreads) -> Starlette:
+    with workers.IMPORT_LOCK:
+        from knapper.server.mcp import http  # noqa: PLC0415 - a server's start needn't wait for it
 
-    A client that loses its connection can resume its answer for a minute. A session belongs to the client that started
-    it: for other clients it doesn't exist.
-    """
-    app = server.http_app(
-        path=security.MCP_PATH,
-        host_origin_protection=False,
-        event_store=RecentEvents(),
-        retry_interval=_RETRY_INTERVAL_MS,
-    )
-
-    @asynccontextmanager
-    async def lifespan() -> AsyncGenerator[None]:
-        async with app.router.lifespan_context(app):
-            yield
-
-    return mount_asgi(security.MCP_PATH, _AuthenticatedApp(app), lifespan)
+    return http.make_app(hub, threads)
 
 
-class _AuthenticatedApp:
-    """ASGI middleware that tells the MCP library the client, so that it separates sessions."""
+class AppOpenedLater:
+    """An ASGI app that is made by its first request, and has its lifespan from then on."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Wrap *app*."""
-        self._app = app
+    def __init__(self, make: Callable[[], Starlette], preload_s: float) -> None:
+        self._make = make
+        self._preload_s = preload_s
+        self._is_wanted = asyncio.Event()
+        self._opened: asyncio.Future[Starlette] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with the client of its token."""
-        access_token = AccessToken(token="", client_id=security.client_of(scope), scopes=[])
-        await self._app({**scope, "user": AuthenticatedUser(access_token)}, receive, send)
+        """Pass a request on; the first ones wait until the app is there."""
+        if self._opened is None:
+            raise RuntimeError("a request came outside the app's lifespan")
+        self._is_wanted.set()
+        app = await asyncio.shield(self._opened)
+        await app(scope, receive, send)
 
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Let the app be opened within the block, and close it at its end."""
+        self._opened, is_over = asyncio.get_running_loop().create_future(), asyncio.Event()
+        # A task of its own, as what an app's lifespan enters has to be left in the same task.
+        holding = asyncio.create_task(self._hold(self._opened, is_over), name="MCP")
+        try:
+            yield
+        finally:
+            is_over.set()
+            self._is_wanted.set()
+            await holding
 
-def _identify_caller() -> Caller:
-    """Return the client whose token the request has, with its session if there is one.
-
-    Only protocol versions with a handshake have sessions, whose ids were issued here; in others, the header can hold
-    any text, and a client could use it to shed the taint of what it has read.
-    """
-    request = get_http_request()
-    is_session = request.headers.get(_VERSION_HEADER, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
-    return Caller(security.client_of(request.scope), run=request.headers.get(_SESSION_HEADER, "") if is_session else "")
+    async def _hold(self, opened: asyncio.Future[Starlette], is_over: asyncio.Event) -> None:
+        with contextlib.suppress(TimeoutError):
+            _ = await asyncio.wait_for(self._is_wanted.wait(), self._preload_s)
+        if is_over.is_set():
+            return
+        try:
+            app = await asyncio.to_thread(self._make)
+            async with app.router.lifespan_context(app):
+                opened.set_result(app)
+                _ = await is_over.wait()
+        except Exception as error:
+            if opened.done():
+                raise
+            LOG.exception("MCP can't be opened")
+            opened.set_exception(error)  # which each request raises
+            _ = opened.exception()

@@ -5,6 +5,7 @@ import logging
 import logging.config
 import re
 import secrets
+import sys
 import time
 import traceback
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,7 +52,8 @@ class ExpectedErrorFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is logged."""
-        return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
+        library = sys.modules.get("mcp.shared.exceptions")  # who hasn't imported it has none of its errors
+        return not (library and record.exc_info and isinstance(record.exc_info[1], library.MCPError))
 
 
 class PrivateLogHandler(RotatingFileHandler):

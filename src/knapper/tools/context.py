@@ -661,6 +661,17 @@ def missing_names(context: Context, where: Filter) -> Iterator[str]:
             yield f"no note has the property '{test.name}'"
 
 
+def missing_folders(context: Context, excluded: Iterable[str]) -> Iterator[str]:
+    """Yield a remark for each excluded folder that isn't there, with the nearest: a mistyped one excludes nothing."""
+    for raw in excluded:
+        try:
+            _ = resolve_folder(context, raw)
+        except NotFound as error:
+            yield f"{error.message}, so that nothing is excluded with it; {error.hint}"
+        except (BadInput, RefusedError) as error:
+            yield f"{error.message}, so that nothing is excluded with it"
+
+
 def has_property(context: Context, name: str) -> bool:
     """Return whether some note has a property."""
     return context.index.catalog.is_set(name, context.restrict(Filter(kinds=_NOTE_KINDS)))

@@ -1,7 +1,7 @@
 """List, show, accept, reject and edit proposals, also as blocks inside notes."""
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
@@ -38,6 +38,8 @@ _LEFT_OUT_IF_EMPTY: Final = (
 )
 _MAX_REFIT_FILES: Final = 50
 """A proposal for more files is listed as it was when it was last shown."""
+_BATCH_SIZE: Final = 20
+"""Proposals that are read at once where nobody knows how many are asked for."""
 
 
 def list_proposals(
@@ -87,6 +89,24 @@ def list_proposals(
     return answers.page_of(
         [_summary_row(context, summary, undone_by) for summary in listing.proposals], listing.total, limit, offset
     )
+
+
+def iterate_proposals(context: Context, criteria: ProposalFilter) -> Iterator[tuple[Summary, write.ProposalRow]]:
+    """Yield proposals, the latest first, as `list_proposals` shows them; only as many are read as are asked for.
+
+    Args:
+        context: The vault, as the client sees it.
+        criteria: Which; a path is one of the vault. Proposals about hidden files are left out in any case.
+    """
+    latest, query = context.writer.proposals.latest, replace(criteria, visible=context.view.visible)
+    offset = 0
+    while batch := latest(query, limit=_BATCH_SIZE, offset=offset):
+        if _refit_listed(context, batch):
+            batch = latest(query, limit=_BATCH_SIZE, offset=offset)
+        undone_by = undo.find_undone(_journal(context), [change for summary in batch for change in summary.changes])
+        for summary in batch:
+            yield summary, _summary_row(context, summary, undone_by)
+        offset += len(batch)
 
 
 def _refit_listed(context: Context, listed: Sequence[Summary]) -> bool:

@@ -163,7 +163,7 @@ function actionIcon(action: string | undefined): IconName {
   return icons[action ?? ""] ?? "file-pen";
 }
 
-function ChangeDifferences({ journal, change }: { journal: Journal; change: Change }): JSX.Element {
+export function ChangeDifferences({ journal, change }: { journal: Journal; change: Change }): JSX.Element {
   const files = useSignal<FileDifference[] | null>(null);
   const failure = useSignal<Failure | null>(null);
   useEffect(() => {
@@ -215,7 +215,7 @@ function FileDifferences({ files }: { files: readonly FileDifference[] }): JSX.E
 }
 
 /** Show what would come back, and undo where somebody says so. */
-async function askUndo(host: Host, journal: Journal, target: UndoTarget, name: string): Promise<void> {
+export async function askUndo(host: Host, journal: Journal, target: UndoTarget, name: string): Promise<void> {
   let isDone = false;
   await host.floaters.dialog((close) => (
     <UndoDialog

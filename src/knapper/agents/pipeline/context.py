@@ -27,7 +27,7 @@ from knapper.index.documents import Filter
 from knapper.index.graph import FileIds, LinkEnds
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
-from knapper.tools.context import Context
+from knapper.tools.context import Context, missing_folders
 from knapper.vault import parser, paths, pending, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
@@ -585,6 +585,11 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
     )
 
 
+def _probe(folder: str) -> NotePath:
+    """Return a note that might lie in a folder."""
+    return NotePath(f"{folder.strip().strip('/')}/x.md")
+
+
 def gather_context(
     context: Context,
     request: TaskRequest,
@@ -619,6 +624,10 @@ def gather_context(
     is_asked = request.semantic_notes and request.current and scout is None
     if is_asked and not any("semantic" in one.sources for one in chosen):
         loaded.problems.append(_NONE_NEAR.format(request.semantic_similarity))
+    if scout is None:
+        # A folder that is hidden from the client isn't told: the owner may have excluded it.
+        own = [name for name in request.scope.excluded_folders if context.view.visible(_probe(name))]
+        loaded.problems.extend(missing_folders(context, own))
     return build_context(
         loaded.notes,
         limit=request.token_limit,

@@ -191,6 +191,33 @@ class RunStore:
             ).fetchall()
         return [_read_run(row) for row in rows], total
 
+    def latest(
+        self, *, until: datetime | None, clients: Sequence[str] | None, run_id: str = "", limit: int, offset: int = 0
+    ) -> list[RunRecord]:
+        """List runs that were created until a time, the last updated first, without counting the others.
+
+        Args:
+            until: The time; None for all.
+            clients: As for `runs`.
+            run_id: Only this run; empty for all.
+            limit: Maximum number of runs.
+            offset: Number of runs to skip.
+        """
+        parameters = {
+            "until": until.astimezone(UTC).isoformat() if until else "",
+            "clients": None if clients is None else json.dumps(list(clients)),
+            "run": run_id,
+            "limit": limit,
+            "offset": offset,
+        }
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                f"SELECT data FROM runs WHERE ({_CLIENT_FILTER}) AND (:until = '' OR created <= :until)"  # noqa: S608 - the same
+                " AND (:run = '' OR id = :run) ORDER BY updated DESC, id DESC LIMIT :limit OFFSET :offset",
+                parameters,
+            ).fetchall()
+        return [_read_run(row) for row in rows]
+
     def clients(self) -> dict[str, list[str]]:
         """Return the clients that have runs, with the names of the other vaults that these search."""
         vaults_by_client: dict[str, list[str]] = {}

@@ -270,6 +270,18 @@ _MATCHES_QUERY: Final = (
     "(s.name LIKE :like ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND t.number > s.cleared"
     " AND (t.question LIKE :like ESCAPE '\\' OR json_extract(t.outcome, '$.answer') LIKE :like ESCAPE '\\')))"
 )
+_LATEST_FIRST: Final = "julianday(t.at) DESC, t.at DESC, t.session DESC, t.number DESC"
+# Chosen by the keys first, as most of a row is its messages. Of a fork, turns that its original still has are left out.
+_LATEST_TURNS: Final = f"""WITH page AS MATERIALIZED (
+    SELECT t.session, t.number FROM turns t JOIN sessions s ON s.id = t.session WHERE t.number > s.cleared
+    AND (:until = '' OR julianday(t.at) <= julianday(:until))
+    AND (:work = '' OR t.session = :work OR json_extract(t.outcome, '$.run_id') = :work)
+    AND (:path = '' OR instr(t.outcome, :as_json) OR instr(t.file, :path))
+    AND NOT (s.forked_from <> '' AND julianday(t.at) < julianday(s.created)
+        AND EXISTS (SELECT 1 FROM sessions o WHERE o.id = s.forked_from))
+    ORDER BY {_LATEST_FIRST} LIMIT :limit OFFSET :offset)
+SELECT t.session, t.number, t.at, t.file, t.question, json_remove(t.outcome, '$.trace', '$.pipeline') AS outcome
+    FROM page JOIN turns t ON t.session = page.session AND t.number = page.number ORDER BY {_LATEST_FIRST}"""  # noqa: S608 - constants
 _MAX_SHOWN_ID: Final = 80
 
 
@@ -315,17 +327,13 @@ def read_turns(database: sqlite3.Connection, session_id: str, after: int) -> lis
     turn_rows = database.execute(
         "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", (session_id, after)
     ).fetchall()
-    return [
-        Exchange(
-            number=row["number"],
-            at=datetime.fromisoformat(row["at"]),
-            question=row["question"],
-            file=row["file"],
-            outcome=json.loads(row["outcome"]),
-            messages=row["messages"],
-        )
-        for row in turn_rows
-    ]
+    return [_read_turn(row, messages=row["messages"]) for row in turn_rows]
+
+
+def _read_turn(row: sqlite3.Row, *, messages: str) -> Exchange:
+    at, outcome = datetime.fromisoformat(row["at"]), json.loads(row["outcome"])
+    question, file = row["question"], row["file"]
+    return Exchange(number=row["number"], at=at, question=question, file=file, outcome=outcome, messages=messages)
 
 
 def last_turn_number(database: sqlite3.Connection, session_id: str) -> int:
@@ -459,6 +467,20 @@ class SessionStore:
         with self._ledger.reading() as database:
             cleared = int(require_session_row(database, session_id)["cleared"])
             return read_turns(database, session_id, cleared)
+
+    def latest_turns(
+        self, *, until: datetime | None, work: str = "", path: str = "", limit: int, offset: int = 0
+    ) -> Sequence[tuple[str, Exchange]]:
+        """List the turns of all sessions until a time, the latest first, each with its session's id.
+
+        They come without messages and traces. *work* is the id of a session or a task's run, and *path* a text that
+        stands in their outcome or their open note's path; empty for all.
+        """
+        values = {"until": until.isoformat() if until else "", "work": work, "limit": limit, "offset": offset}
+        values |= {"path": path, "as_json": json.dumps(path, ensure_ascii=False)[1:-1]}
+        with self._ledger.reading() as database:
+            rows = database.execute(_LATEST_TURNS, values).fetchall()
+        return [(row["session"], _read_turn(row, messages="")) for row in rows]
 
     def history(self, session_id: str) -> SessionHistory:
         """Return the messages that a session continues with.

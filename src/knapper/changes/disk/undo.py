@@ -27,6 +27,9 @@ class ChangeFilter:
     path: str = ""
     """A file's path before or after the change, or a folder's, which matches all below it."""
     since: datetime | None = None
+    until: datetime | None = None
+    work: str = ""
+    """The id of a run, a session, a proposal or a change: all that it led to, with the undos of that."""
     sees: Callable[[str], bool] | None = None
     """Whether the reader may see a path; a change of which no file is visible is left out. None sees all."""
 
@@ -46,6 +49,9 @@ _TOUCHES_PATH = """id IN (
     OR substr(source, 1, length(:path) + 1) = :path || '/' OR substr(target, 1, length(:path) + 1) = :path || '/'
     OR is_folder AND (substr(:path, 1, length(source) + 1) = source || '/'
         OR substr(:path, 1, length(target) + 1) = target || '/'))"""
+_OF_WORK = "(run = :work OR proposal = :work OR id = :work)"
+_LED_TO = f"""id IN (WITH RECURSIVE led (id) AS (SELECT id FROM changes WHERE {_OF_WORK}
+    UNION SELECT undoes.change FROM undoes JOIN led ON undoes.undone = led.id) SELECT id FROM led)"""  # noqa: S608 - constant text of ours
 _STEP_PATHS = "SELECT change, source, target FROM steps WHERE kind NOT IN ('mkdir', 'rmdir')"
 _AMONG_IDS = "id IN (SELECT value FROM json_each(:seen))"
 _CONDITIONS = {
@@ -54,6 +60,8 @@ _CONDITIONS = {
     "proposal": "proposal = :proposal",
     "path": _TOUCHES_PATH,
     "since": "at >= :since",
+    "until": "at <= :until",
+    "work": _LED_TO,
 }
 
 
@@ -75,6 +83,20 @@ def list_changes(
     page_values = {**values, "limit": limit, "offset": offset}
     changes = journal.select(f"{where} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
     return ChangePage(changes=tuple(changes), total=journal.count(where, values), limit=limit, offset=offset)
+
+
+def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset: int = 0) -> list[Change]:
+    """Return changes by the time at which they were made, the latest first, without counting the others.
+
+    Args:
+        journal: The vault's.
+        criteria: Which; ``sees`` doesn't count here.
+        limit: How many.
+        offset: How many of the latest are left out.
+    """
+    where, values = _conditions(criteria)
+    page_values = {**values, "limit": limit, "offset": offset}
+    return journal.select(f"{where} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset", page_values)
 
 
 def _visible_only(
@@ -100,6 +122,8 @@ def _conditions(criteria: ChangeFilter) -> tuple[str, dict[str, object]]:
         "proposal": criteria.proposal,
         "path": criteria.path,
         "since": format_time(criteria.since) if criteria.since else "",
+        "until": format_time(criteria.until) if criteria.until else "",
+        "work": criteria.work,
     }
     set_values = {name: value for name, value in values.items() if value}
     return " AND ".join(["phase IN ('applied', 'done')", *(_CONDITIONS[name] for name in set_values)]), set_values

@@ -254,6 +254,11 @@ class ProposalFilter:
     run: str = ""
     path: str = ""
     """A file's path before or after a move, or a folder's, which matches all below it."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """When they were made."""
+    work: str = ""
+    """The id of a run or a session, all of whose proposals match, or of a proposal."""
     visible: Callable[[NotePath], bool] | None = None
     """Which files the reader may know of; proposals to change other files aren't listed."""
 
@@ -270,6 +275,9 @@ _CONDITIONS: Final = {
     "client": "client = :client",
     "run": "run = :run",
     "path": _TOUCHES_PATH,
+    "since": "created >= :since",
+    "until": "created <= :until",
+    "work": "(run = :work OR id = :work)",
 }
 _COUNT_ITEMS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
     FROM items WHERE proposal = :id AND file IN (SELECT number FROM files WHERE proposal = :id AND {_VISIBLE})
@@ -280,15 +288,7 @@ _FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE
 
 def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> ProposalPage:
     """Return one page of the list, newest first."""
-    _register_functions(database, criteria)
-    values = {
-        "status": criteria.status or "",
-        "client": criteria.client,
-        "run": criteria.run,
-        "path": paths.name_key(criteria.path.strip("/")),
-    }
-    conditions = [_CONDITIONS[name] for name, value in values.items() if value]
-    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"])
+    where, values = _where(database, criteria)
     page_values = {**values, "limit": limit, "offset": offset}
     total = database.execute(f"SELECT count(*) FROM proposals WHERE {where}", values).fetchone()[0]  # noqa: S608
     rows = database.execute(
@@ -297,6 +297,32 @@ def list_page(database: sqlite3.Connection, criteria: ProposalFilter, limit: int
     ).fetchall()
     summaries = tuple(_read_summary(database, row) for row in rows)
     return ProposalPage(proposals=summaries, total=int(total), limit=limit, offset=offset)
+
+
+def list_latest(database: sqlite3.Connection, criteria: ProposalFilter, limit: int, offset: int) -> list[Summary]:
+    """Return proposals by the time at which they were made, the latest first, without counting the others."""
+    where, values = _where(database, criteria)
+    rows = database.execute(
+        f"SELECT * FROM proposals WHERE {where} ORDER BY created DESC, id DESC LIMIT :limit OFFSET :offset",  # noqa: S608 - as above
+        {**values, "limit": limit, "offset": offset},
+    ).fetchall()
+    return [_read_summary(database, row) for row in rows]
+
+
+def _where(database: sqlite3.Connection, criteria: ProposalFilter) -> tuple[str, dict[str, str]]:
+    """Return the condition of a list, its values, and register the SQL functions that it calls."""
+    _register_functions(database, criteria)
+    values = {
+        "status": criteria.status or "",
+        "client": criteria.client,
+        "run": criteria.run,
+        "path": paths.name_key(criteria.path.strip("/")),
+        "since": tables.format_time(criteria.since.astimezone(UTC)) if criteria.since else "",
+        "until": tables.format_time(criteria.until.astimezone(UTC)) if criteria.until else "",
+        "work": criteria.work,
+    }
+    conditions = [_CONDITIONS[name] for name, value in values.items() if value]
+    return " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"]), values
 
 
 def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
@@ -335,6 +361,7 @@ def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
             "rejected": counts.get("rejected", 0),
         },
         changes=tables.change_ids(database, row["id"]),
+        rejection=row["rejection"],
     )
 
 
@@ -399,6 +426,12 @@ class Proposals:
         self._expire()
         with self._ledger.reading() as database:
             return list_page(database, criteria or ProposalFilter(), limit, offset)
+
+    def latest(self, criteria: ProposalFilter, *, limit: int, offset: int = 0) -> list[Summary]:
+        """List proposals as `find` does, without counting the others."""
+        self._expire()
+        with self._ledger.reading() as database:
+            return list_latest(database, criteria, limit, offset)
 
     def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
         """Return a proposal with its hunks; accepting it needs its `digest`.

@@ -13,6 +13,7 @@ from knapper.cli.output import one_line, plain, pluralize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from knapper.app.history import Entry, EntryKind, HistoryPage
     from knapper.tools.shapes.read import (
         BacklinkPage,
         BrokenLinkPage,
@@ -42,6 +43,16 @@ if TYPE_CHECKING:
 _MAX_LINKS: Final = 20
 """Rewritten links that are shown one by one."""
 _MAX_FILES: Final = 50
+_MAX_STEP_NOTES: Final = 3
+"""Notes of a step of the history, and changes that it took back, that are named."""
+_KIND_COLOURS: Final[dict[EntryKind, str]] = {
+    "asked": "cyan",
+    "proposed": "yellow",
+    "accepted": "green",
+    "changed": "green",
+    "rejected": "red",
+    "undone": "red",
+}
 
 
 def render_outcome(answer: WriteResult, *, takes_yes: bool = False) -> str:
@@ -335,3 +346,58 @@ def render_blocks(answer: PendingBlockList) -> str:
         if not problem:
             lines.append(output.render_word_diff([mark for mark in sides if mark[1]]))
     return "\n".join(lines)
+
+
+def render_history(page: HistoryPage) -> str:
+    """Format a page of the history by pieces of work, each told from its beginning."""
+    from knapper.app import history  # noqa: PLC0415 - commands that only list changes needn't wait for it
+
+    lines: list[str] = []
+    for work, steps in history.group_by_work(page.entries):
+        lines += ["", _work_head(work, steps), *(line for step in steps for line in _step_lines(step))]
+    if page.next:
+        lines += ["", f"and more: `--before {page.next}` shows them"]
+    return "\n".join(lines[1:])
+
+
+def _work_head(work: str, steps: Sequence[Entry]) -> str:
+    ids = {
+        "session": {step.session_id for step in steps},
+        "run": {step.run_id for step in steps if not step.session_id},
+        "task": {step.run_id for step in steps},
+        "schedule": {step.schedule for step in steps},
+        "proposal": {step.proposal_id for step in steps},
+        "change": {made for step in steps for made in (step.change_id, *step.changes)},
+    }
+    noun = next((noun for noun, named in ids.items() if work in named), "work")
+    session = next((step.session_id for step in steps if step.session_id), "")
+    in_session = f" in the session {session}" if noun == "task" and session else ""
+    return f"{noun} {click.style(one_line(work), fg='yellow')}{in_session}"
+
+
+def _step_lines(step: Entry) -> Iterator[str]:
+    """Format a step: when, what and by whom; then its text; then the notes that it is about."""
+    kind = click.style(f"{step.kind:<9}", fg=_KIND_COLOURS.get(step.kind))
+    when = "later           " if step.undated else format_time(step.at.isoformat())
+    facts = [one_line(step.client), step.schedule, step.proposal_id, step.change_id if step.changes else ""]
+    if step.kind in {"changed", "accepted"}:
+        facts = [one_line(step.client), step.change_id]
+    yield f"  {when}  {kind}  {'  '.join(filter(None, facts))}{_step_outcome(step)}"
+    if step.kind == "undone":
+        more = len(step.changes) - _MAX_STEP_NOTES
+        rest = f" and {pluralize(more, 'more change')}" if more > 0 else ""
+        yield f"      takes back {', '.join(step.changes[:_MAX_STEP_NOTES])}{rest}"
+    if step.text:
+        yield f"      {one_line(step.text)}"
+    if step.notes:
+        names = [*map(one_line, step.notes[:_MAX_STEP_NOTES])]
+        more = step.note_count - len(names)
+        rest = f" and {pluralize(more, 'more note')}" if more > 0 else ""
+        yield click.style(f"      {', '.join(names)}{rest}", dim=True)
+
+
+def _step_outcome(step: Entry) -> str:
+    facts = [step.state, f"{step.tokens:,} tokens" if step.tokens else "", one_line(step.model)]
+    facts += [f"${step.cost_usd:.4f}"] if step.cost_usd else []
+    shown = ", ".join(filter(None, facts))
+    return f"  ({shown})" if shown else ""

@@ -38,7 +38,8 @@ _DIMENSIONS = 384
 _RETRY_S = 300.0
 """How long a failed load is remembered: a download that fails may take the library the better part of a minute."""
 _NOT_HERE_HINT = (
-    "`knap index` downloads it; searches don't, since they would wait for it. Or set embeddings.folder to its folder"
+    "`knap index` downloads it where the vault's files are; searches don't, since they would wait for it. Or set"
+    " embeddings.folder to its folder"
 )
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 

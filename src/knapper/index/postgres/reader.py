@@ -455,8 +455,9 @@ class ReaderEngine(Engine):
                 raise
             built = self.store.meta("built")
             told = f"{error.message}; what is listed is of {built}, and search doesn't work until it answers"
-            return Freshness(unchecked=True, as_of=built, notices=(told,))
+            return Freshness(unchecked=True, as_of=built, notices=(told,), is_published=True)
         return Freshness(
+            is_published=True,
             incomplete=not self.is_complete,
             pending=self.mirror.pending if meaning else 0,
             as_of=self.store.meta("built"),

@@ -193,6 +193,11 @@ class PublishedSnapshot:
         )
         return self._select(sql, [*values, literal, limit], binary=True)
 
+    @property
+    def new_vectors_hint(self) -> str:
+        """Name both machines."""
+        return "use the model here that the machine with the files uses; for another, run `knap index --full` there"
+
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Compare model and dimensions."""
         return self.state.meta.get("model") == self.model and self._dimensions in {0, len(vector)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.responses import StreamingResponse
 
-from knapper.app import clients, schedules
+from knapper.app import schedules
 from knapper.app.open_clients import OpenClients
 from knapper.errors import StorageError
 from knapper.server import logs, security, workers
@@ -166,7 +166,7 @@ class JobService:
         Raises:
             NotFound: There is no such vault.
         """
-        return await self.run_blocking(lambda: _list_seen_clients(self.clients.hub, client, vault))
+        return await self.run_blocking(lambda: schedules.list_seen_clients(self.clients.hub, client, vault))
 
     def end(self) -> None:
         """Refuse new jobs, and cancel the running ones with a reason; runs can be resumed."""
@@ -186,19 +186,6 @@ class JobService:
             return open_it()
 
         return await self.run_blocking(work)
-
-
-def _list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
-    if not hub.settings.client(client).grants.is_person or vault not in {"", *hub.names_for(client)}:
-        return [client]
-    name = hub.name_for(client, vault)
-    base = hub.open(name).folder
-    others = [
-        other
-        for other in schedules.list_clients(hub, name)
-        if clients.client_sessions_folder(base, other).is_dir() and hub.covers_agent_view(client, other, name)
-    ]
-    return [client, *others]
 
 
 async def cancel_job(job: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:

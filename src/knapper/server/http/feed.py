@@ -1,4 +1,4 @@
-"""Tell what happens in a vault: changes to notes, what waits for a person, and what has been settled."""
+"""Tell what happens in a vault: changes to notes, what waits for a person, what has been settled; and what happened."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from knapper.agents.pipeline import store
 from knapper.agents.stages import SCHEDULES_FILE, Schedule
+from knapper.app import history
+from knapper.app.history import EntryKind, HistoryPage, HistoryQuery
 from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue, objects_in
@@ -23,7 +25,7 @@ from knapper.server import security, workers
 from knapper.server.http import background, binding, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, RequestArguments
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
 from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers, journal, proposals
 
@@ -344,3 +346,118 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
             del row["type"]
             rows.append(row)
     return rows
+
+
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
+_HISTORY_PARAMETERS: Final = (
+    Parameter(
+        name="limit",
+        doc=f"How many at most; {history.LIMIT} where it is left out.",
+        kind="count",
+        minimum=1,
+        maximum=500,
+    ),
+    Parameter(name="before", doc="Only what was before a time, or the `next` of another page."),
+    Parameter(name="since", doc="Only from this time on, such as 2026-01-31T12:00.", maximum=100),
+    Parameter(name="client", doc="Only steps of this client.", maximum=200),
+    Parameter(name="run", doc="Only the work of this run, session, proposal or change, by its id.", maximum=200),
+    Parameter(name="kind", doc="Only steps of this kind.", choices=history.KINDS),
+    Parameter(name="note", doc="Only steps about this note, by its path or name, or about notes below this folder."),
+    VAULT_PARAMETER,
+)
+_ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "description": "One step; what is empty is left out.",
+    "properties": {
+        "at": {**_STRING, "description": "When, in UTC; of a turn, when it ended."},
+        "kind": {"enum": [*history.KINDS]},
+        "id": {**_STRING, "description": "Together with the kind there is no other."},
+        "work": {**_STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
+        "client": {**_STRING, "description": "Who did it; empty where that isn't recorded."},
+        "text": {**_STRING, "description": "The question, the beginning of the answer, or the reason."},
+        "state": {**_STRING, "description": "How it ended, what became of a proposal, or `undone` of a change."},
+        "undated": {
+            "type": "boolean",
+            "description": "The time is the proposal's: that of a rejection isn't recorded.",
+        },
+        "notes": {**_STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
+        "note_count": {"type": "integer"},
+        "session_id": _STRING,
+        "run_id": _STRING,
+        "schedule": _STRING,
+        "proposal_id": _STRING,
+        "change_id": _STRING,
+        "proposals": {**_STRINGS, "description": "What a turn proposed."},
+        "changes": {**_STRINGS, "description": "What a turn changed, or an undo took back."},
+        "model": _STRING,
+        "tokens": {"type": "integer"},
+        "cost_usd": {"type": "number"},
+    },
+    "required": ["at", "kind", "id", "work", "client"],
+}
+_HISTORY_CONTENT: Final = openapi.json_content(
+    {
+        "results": {"type": "array", "items": _ENTRY_SCHEMA},
+        "limit": {"type": "integer"},
+        "more": {"type": "boolean"},
+        "next": {**_STRING, "description": "What to give as `before` for the next page; empty where there is none."},
+    }
+)
+
+
+def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
+    """List the route of the history.
+
+    Args:
+        hub: Holds the vaults.
+        service: Has their runs.
+    """
+    return (
+        RouteSpec(
+            "GET",
+            "/history",
+            "history",
+            "List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.",
+            _make_history_endpoint(hub, service),
+            "A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs "
+            "together.",
+            _HISTORY_PARAMETERS,
+            _HISTORY_CONTENT,
+        ),
+    )
+
+
+def _make_history_endpoint(hub: Hub, service: JobService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _HISTORY_PARAMETERS)
+        client, vault = security.client_of(request.scope), args.text("vault")
+        has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
+        client_runs = await service.client_runs(client, vault) if has_runs else None
+        query = _read_query(args)
+        page = await service.run_blocking(lambda: _read_history(hub, client, vault, query, client_runs))
+        return security.JsonReply(page.as_dict())
+
+    return endpoint
+
+
+def _read_query(args: RequestArguments) -> HistoryQuery:
+    kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if args.text("kind") in {"", kind})
+    return HistoryQuery(
+        limit=args.integer_or_default("limit", history.LIMIT),
+        before=args.text("before"),
+        since=args.text("since"),
+        client=args.text("client"),
+        work=args.text("run"),
+        kinds=kinds,
+        note=args.text("note"),
+    )
+
+
+def _read_history(
+    hub: Hub, client: str, vault: str, query: HistoryQuery, client_runs: ClientRuns | None
+) -> HistoryPage:
+    store = client_runs.opened_runs.store if client_runs else None
+    seen = client_runs.seen_clients() if client_runs else ()
+    with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
+        return history.read_page(sources, query)

@@ -1,4 +1,4 @@
-/** Review: what waits at the left, one proposal in the middle; and the journal of what was changed. */
+/** Review: what waits at the left, one proposal in the middle; the journal of what was changed, and the history of all work. */
 
 import { effect, signal, type Signal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -10,6 +10,8 @@ import { href, type App } from "../../app";
 import * as keep from "../../keep";
 import { MainHead } from "../../shell";
 import { defineView, type ViewProps } from "../../view";
+import { History } from "./history";
+import { HistoryView } from "./historyview";
 
 type Shown = "waiting" | "decided";
 
@@ -17,6 +19,7 @@ interface State {
   list: ReviewList;
   review: ProposalReview;
   journal: Journal;
+  history: History;
   /** Runs and conversations by their ids. */
   origins: Signal<ReadonlyMap<string, Origin>>;
   shown: Signal<Shown>;
@@ -32,9 +35,11 @@ function create(app: App): State {
   };
   const review = new ProposalReview({ host: app, way, onDecided: () => list.loadSoon(), toNext });
   const journal = new Journal(app.client);
+  const history = new History(app.client);
   const origins = signal<ReadonlyMap<string, Origin>>(new Map());
   app.onNews((event) => {
     if (event.event === "change") journal.loadSoon();
+    if (history.loaded.data.value) history.loadSoon();
     list.loadSoon();
     void review.refresh();
   });
@@ -42,7 +47,7 @@ function create(app: App): State {
     if (app.session.isReached.value) list.loadSoon(); // again, when a lost server is back
   });
   void loadOrigins(app, origins);
-  return { list, review, journal, origins, shown: signal<Shown>("waiting") };
+  return { list, review, journal, history, origins, shown: signal<Shown>("waiting") };
 }
 
 /** Learn what runs and conversations are called; a server without them has none. */
@@ -88,6 +93,7 @@ function List({ app, state, route }: ViewProps<State>): JSX.Element {
   return (
     <div class="k-review-list">
       <Row icon="activity" title="Journal" detail="Every change, and who made it" href={href("journal")} isSelected={isJournal(route)} />
+      <Row icon="list-tree" title="History" detail="All work, from question to undo" href={href("history")} isSelected={isHistory(route)} />
       <Tabs
         tabs={[
           { id: "waiting", title: "Waiting", ...(waiting === undefined ? {} : { count: waiting }) },
@@ -115,8 +121,13 @@ function isJournal(route: ViewProps["route"]): boolean {
   return route.href.split(/[?#]/)[0] === href("journal");
 }
 
+function isHistory(route: ViewProps["route"]): boolean {
+  return route.href.split(/[?#]/)[0] === href("history");
+}
+
 function Main(props: ViewProps<State>): JSX.Element {
   if (isJournal(props.route)) return <JournalMain {...props} />;
+  if (isHistory(props.route)) return <HistoryMain {...props} />;
   return props.route.params["id"] ? <ProposalMain {...props} id={props.route.params["id"]} /> : <Choose {...props} />;
 }
 
@@ -129,6 +140,26 @@ function JournalMain({ app, state }: ViewProps<State>): JSX.Element {
       <div class="k-main-scroll">
         <div class="k-content k-content-wide">
           <JournalView journal={state.journal} origin={originOf(state)} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function HistoryMain({ app, state }: ViewProps<State>): JSX.Element {
+  const { history, journal } = state;
+  const isReached = app.session.isReached.value;
+  useEffect(() => {
+    if (!isReached) return;
+    void history.loaded.load();
+    void journal.loaded.load(); // it knows by which undo a change was taken back
+  }, [isReached]);
+  return (
+    <>
+      <MainHead app={app} title="History" back={href("review")} />
+      <div class="k-main-scroll">
+        <div class="k-content k-content-wide">
+          <HistoryView history={history} journal={journal} origin={(work) => state.origins.value.get(work)} />
         </div>
       </div>
     </>
@@ -210,6 +241,7 @@ function Choose({ app, state }: ViewProps<State>): JSX.Element {
 
 function titleOf({ state, route }: ViewProps<State>): string {
   if (isJournal(route)) return "Journal";
+  if (isHistory(route)) return "History";
   const shown = state.review.loaded.data.value;
   if (!shown || shown.id !== route.params["id"]) return "";
   const [first, ...others] = shown.files;
@@ -221,7 +253,7 @@ export default defineView<State>({
   List,
   Main,
   titleOf,
-  isItem: (route) => route.params["id"] !== undefined || isJournal(route),
+  isItem: (route) => route.params["id"] !== undefined || isJournal(route) || isHistory(route),
   palette: (app, state) => [
     {
       id: "waiting",
@@ -235,5 +267,6 @@ export default defineView<State>({
       },
     },
     { id: "journal", title: "Journal", limit: 1, find: (query) => ("journal".includes(query.trim().toLowerCase()) ? [{ id: "journal", title: "Journal", icon: "activity" as const, run: () => app.go(href("journal")) }] : []) },
+    { id: "history", title: "History", limit: 1, find: (query) => ("history".includes(query.trim().toLowerCase()) ? [{ id: "history", title: "History", icon: "list-tree" as const, run: () => app.go(href("history")) }] : []) },
   ],
 });

@@ -1,0 +1,134 @@
+"""MCP over HTTP is opened by its first request: a server's start needn't wait for its libraries."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Scope
+
+from knapper.server import lifecycle
+
+FIRST, NEVER = 0.0, 3600.0
+
+
+async def here(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("here")
+
+
+class Made:
+    """An app that says when it began and ended."""
+
+    def __init__(self, *, problem: str = "", problem_at_start: str = "") -> None:
+        self.told: list[str] = []
+        self.has_begun = asyncio.Event()
+        self.problem, self.problem_at_start = problem, problem_at_start
+
+    def make(self) -> Starlette:
+        self.told.append("made")
+        if self.problem:
+            raise ValueError(self.problem)
+
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+            if self.problem_at_start:
+                raise ValueError(self.problem_at_start)
+            self.told.append("begun")
+            self.has_begun.set()
+            yield
+            self.told.append("ended")
+
+        return Starlette(routes=[Route("/mcp", here)], lifespan=lifespan)
+
+
+async def asked(app: ASGIApp) -> str:
+    """Ask once, as a server does; gives the body."""
+    said: list[bytes] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        said.append(message.get("body", b""))
+
+    scope: Scope = {"type": "http", "method": "GET", "path": "/mcp", "headers": [], "query_string": b""}
+    await app(scope, receive, send)
+    return b"".join(said).decode()
+
+
+def test_a_servers_start_imports_nothing_of_mcp() -> None:
+    program = "import sys, knapper.server.lifecycle; print({'mcp', 'mcp_types', 'fastmcp'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+def test_it_is_made_once_by_the_first_of_requests_that_come_at_once() -> None:
+    made = Made()
+
+    async def run() -> list[str]:
+        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        async with later.run():
+            assert made.told == []
+            return await asyncio.gather(*(asked(later) for _ in range(5)))
+
+    assert asyncio.run(run()) == ["here"] * 5
+    assert made.told == ["made", "begun", "ended"]
+
+
+def test_a_server_that_ends_before_anybody_asks_makes_nothing() -> None:
+    made = Made()
+
+    async def run() -> None:
+        async with lifecycle.AppOpenedLater(made.make, NEVER).run():
+            pass
+
+    asyncio.run(run())
+    assert made.told == []
+
+
+def test_after_a_while_it_is_there_before_the_first_request() -> None:
+    made = Made()
+
+    async def run() -> None:
+        async with lifecycle.AppOpenedLater(made.make, FIRST).run():
+            _ = await made.has_begun.wait()
+
+    asyncio.run(run())
+    assert made.told == ["made", "begun", "ended"]
+
+
+@pytest.mark.parametrize("made", [Made(problem="no tools"), Made(problem_at_start="no tools")])
+def test_what_keeps_it_from_opening_is_logged_and_each_request_fails(
+    made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        async with later.run():
+            for _ in range(2):
+                with pytest.raises(ValueError, match="no tools"):
+                    await asked(later)
+
+    asyncio.run(run())
+    assert made.told == ["made"]
+    assert [record.message for record in caplog.records] == ["MCP can't be opened"]
+
+
+def test_a_client_that_goes_while_it_opens_takes_nobody_along() -> None:
+    made = Made()
+
+    async def run() -> str:
+        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        async with later.run():
+            gone = asyncio.create_task(asked(later))
+            await asyncio.sleep(0)
+            _ = gone.cancel()
+            return await asked(later)
+
+    assert asyncio.run(run()) == "here"
