@@ -417,7 +417,7 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
 
 
 def test_a_sign_of_life_from_a_clock_that_was_set_back_is_none(tmp_path: Path) -> None:
-    refresh.write_heartbeat(tmp_path)
+    watch.write_heartbeat(tmp_path)
     ahead = time.time() + 3_600
     os.utime(tmp_path / "watch.beat", (ahead, ahead))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import sys
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +52,16 @@ else:
 
     np = _DeferredNumpy()
 
-__all__ = ["ArrayFile", "ArrayToWrite", "first_of_groups", "normalize_rows", "np", "open_arrays", "write_arrays"]
+__all__ = [
+    "ArrayFile",
+    "ArrayToWrite",
+    "first_of_groups",
+    "normalize_rows",
+    "np",
+    "open_arrays",
+    "return_free_memory",
+    "write_arrays",
+]
 
 _ALIGNMENT: Final = 64
 _HEADER_BYTES: Final = 8_192
@@ -159,3 +169,13 @@ def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     np.divide(rows, lengths, out=rows, where=lengths > 0)
     return rows
+
+
+def return_free_memory() -> None:
+    """Let glibc return what large work on arrays has freed, which a server would hold until it ends."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - only a writer needs it
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

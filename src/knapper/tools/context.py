@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.index.engine import Engine
-    from knapper.index.status import Freshness
+    from knapper.index.refresh import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
     from knapper.vault.access import Grants, Policy

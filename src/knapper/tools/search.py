@@ -11,8 +11,8 @@ from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter, PropertyOp, PropertyTest
+from knapper.index.refresh import Freshness
 from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
-from knapper.index.status import Freshness
 from knapper.tools import answers
 from knapper.tools.context import (
     Context,

@@ -181,7 +181,7 @@ def read_for_model(context: Context, path: NotePath) -> tuple[Note, bool]:
 def read_for_person(context: Context, path: NotePath) -> tuple[Note, bool]:
     """Read a note for a person only, and return whether others wrote it; it is parsed only where edits are pending."""
     note = context.view.read_head(path)
-    if pending.may_have_pending(note.raw, note.outline):
+    if note.may_have_pending:
         note = context.view.read(path)
     return note, answers.is_foreign_note(context, note)
 
