@@ -40,8 +40,22 @@ function Get-Wanted([string]$Earlier) { # this folder or the wheel, with the ext
     return $Wheel
 }
 
+function Assert-Known([string[]]$Given) { # before anything is done
+    $flags = @("--service", "--no-service", "--no-clients", "--plugin", "--no-plugin", "--e5", "--json", "--no-color", "--no-server",
+        "-y", "--yes", "-q", "--quiet", "-yq", "-qy", "-h", "--help")
+    $valued = @("--model", "--client", "--port", "--interval", "--state-dir", "--vault", "--config", "--env-file", "-v")
+    for ($at = 0; $at -lt $Given.Count; $at++) {
+        $name, $value = $Given[$at] -split "=", 2
+        if ($flags -ccontains $Given[$at]) { continue }
+        if ($valued -cnotcontains $name) { throw "'$($Given[$at])' isn't known; nothing was installed; the first lines of install.ps1 say what there is" }
+        if ($null -eq $value) { $at++ }
+        if ($at -ge $Given.Count) { throw "$name needs a value; nothing was installed" }
+    }
+}
+
 if ($Wheel -ne ".") { $Wheel = (Resolve-Path -LiteralPath $Wheel).Path }
 $setup = @("setup") + @($SetupOptions | Where-Object { $_ })
+Assert-Known @($setup | Select-Object -Skip 1)
 $code = 0
 Push-Location -LiteralPath $PSScriptRoot
 try {

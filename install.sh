@@ -18,6 +18,11 @@ Install Knapper from this folder for you alone, then run `knap setup`. Run it ag
 With uv or pipx it becomes a tool of theirs; otherwise, and with --venv, it goes into an environment of its own in
 ~/.local/opt/knapper, with a link to `knap` in ~/.local/bin, and to its man pages. It needs Python 3.11 or newer, and the network once.
 ./uninstall.sh takes it away again.
+
+Options of `knap setup`, which are checked before anything is done:
+  --vault NAME|FOLDER  --model NAME|none  --service  --no-service  --client NAME  --no-clients  --plugin  --no-plugin
+  --e5  --port NUMBER  --interval MINUTES  --state-dir FOLDER  --yes  --config FILE  --env-file FILE  --json  --quiet
+  --no-color  --no-server
 TEXT
 }
 
@@ -30,15 +35,31 @@ failed() {
   exit 1
 }
 
+refuse() { # WHY: nothing has been done yet
+  say "$1; nothing was installed; ./install.sh --help says what there is" >&2
+  exit 2
+}
+
 dry=0 venv_only=0 what=. rest=()
-for argument in "$@"; do
-  case $argument in
+while [ $# -gt 0 ]; do
+  case $1 in
     -h | --help) usage && exit ;;
     --dry-run) dry=1 ;;
     --venv) venv_only=1 ;;
-    --wheel=*) what=${argument#--wheel=} ;;
-    *) rest+=("$argument") ;;
+    --wheel=*) what=${1#--wheel=} ;;
+    --service | --no-service | --no-clients | --plugin | --no-plugin | --e5 | --json | --no-color | --no-server | \
+      -y | --yes | -q | --quiet | -yq | -qy) rest+=("$1") ;;
+    --model | --client | --port | --interval | --state-dir | --vault | --config | --env-file | -v)
+      [ $# -gt 1 ] || refuse "$1 needs a value"
+      rest+=("$1" "$2")
+      shift
+      ;;
+    --model=* | --client=* | --port=* | --interval=* | --state-dir=* | --vault=* | --config=* | --env-file=* | -v?*)
+      rest+=("$1")
+      ;;
+    *) refuse "'$1' isn't known" ;;
   esac
+  shift
 done
 
 case $what in . | /*) ;; *) what=$here/$what ;; esac

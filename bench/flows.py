@@ -47,6 +47,8 @@ _WORDS = ("rains", "pours")
 _START_S = 60.0
 _FLOW = "flow.json"
 _ANSWER = "Every evening."
+_AT_ONCE = "in one round"
+"""Has the scout's model choose in the reply in which it looks."""
 _WHOLE = {
     "id": "x",
     "object": "chat.completion",
@@ -134,8 +136,9 @@ def run(places: Places, options: argparse.Namespace) -> Report:
         f"Requests over a vault of {len(_NOTES)} notes, each in a process of its own, traced by `sys.setprofile` in "
         "all threads: the first call of a command, which imports what it needs, and the second one of a server. A chat "
         "turn and a run of one part are commands, which read the configuration and open the vault, too; the turn of an "
-        "open chat and the node of an open run are what is done for each where all is open. A call counts where a "
-        "function of one module calls straight into another one."
+        "open chat, the round of an open scout (one call of its model, with the tools called) and the node of an open "
+        "run are what is done for each where all is open. A call counts where a function of one module calls straight "
+        "into another one."
     )
     lists = [f"{name}: {', '.join(flow.modules)}" for name, flow in flows.items() if options.list]
     functions = [
@@ -263,7 +266,7 @@ def node(folder: Path, tracer: Tracer) -> None:
     with _model() as address:
         _configure(folder, f'[model]\nname = "scripted@{address}"\n')
         from knapper import app, config  # noqa: PLC0415 - as in `_call`
-        from knapper.agents.runs import service  # noqa: PLC0415 - the same
+        from knapper.agents.runs import executor  # noqa: PLC0415 - the same
         from knapper.agents.runs.model import RunLimits, RunOrder  # noqa: PLC0415 - the same
         from knapper.app import runs  # noqa: PLC0415 - the same
 
@@ -273,10 +276,32 @@ def node(folder: Path, tracer: Tracer) -> None:
             engine = opened.engine()
             for _ in range(_WARM):
                 with tracer.tracing():
-                    run = service.create_run(engine, order)
-                    ended = runner.run(service.carry_out_run(engine, run.id, lambda _: None))
+                    run = executor.create_run(engine, order)
+                    ended = runner.run(executor.carry_out_run(engine, run.id, lambda _: None))
                 if ended.state != "complete":
                     sys.exit(f"bench: the run failed: {ended}")
+    tracer.save()
+
+
+def scout_round(folder: Path, tracer: Tracer) -> None:
+    """Have the scout of an open task ask its model once, and carry out its calls, as a server does."""
+    _begin(tracer)
+    with _model() as address:
+        _configure(folder, f'[model]\nname = "scripted@{address}"\n')
+        from knapper import app, config  # noqa: PLC0415 - as in `_call`
+        from knapper.agents.pipeline.scout import ScoutRun, ScoutTask  # noqa: PLC0415 - the same
+        from knapper.app import pipelines  # noqa: PLC0415 - the same
+
+        settings = config.load({"default_vault": "v"}, config_file=str(folder / "config.toml"))
+        with app.open_hub(settings) as hub, pipelines.open_pipelines(hub) as opened, asyncio.Runner() as runner:
+            agents = opened.answering().agents
+            for number in range(_WARM):
+                task = ScoutTask(task=f"plan the watering, {_AT_ONCE}")
+                with tracer.tracing():
+                    work = ScoutRun(agents.make_scout(), opened.chats.conversations.context_of(f"scout{number}"), task)
+                    found = runner.run(work.run(lambda _: None))
+                if (found.rounds, len(found.selected_notes)) != (1, len(_ScriptedModel.CHOSEN)):
+                    sys.exit(f"bench: the scout failed: {found}")
     tracer.save()
 
 
@@ -295,6 +320,7 @@ _FLOWS: Mapping[str, Callable[[Path, Tracer], None]] = {
     "chat turn": chat,
     "run of one part": run_part,
     "turn of an open chat": turn,
+    "round of an open scout": scout_round,
     "node of an open run": node,
 }
 GOALS = {
@@ -306,6 +332,7 @@ GOALS = {
     "chat turn": 50,
     "run of one part": 50,
     "turn of an open chat": 49,
+    "round of an open scout": 49,
     "node of an open run": 49,
 }
 """The most that each may run through."""
@@ -443,10 +470,9 @@ def _module_name(file: Path) -> str:
 class _ScriptedModel(BaseHTTPRequestHandler):
     """Searches once, then answers; a scout chooses."""
 
+    CHOSEN = ("Garden.md", "Rain.md")
     LOOK: Calls = (("search_keyword", {"query": "tomatoes"}),)
-    CHOOSE: Calls = (
-        ("update_selection", {"selected_paths": ["Garden.md", "Rain.md"], "reasoning": "both", "confidence": "done"}),
-    )
+    CHOOSE: Calls = (("update_selection", {"selected_paths": list(CHOSEN), "reasoning": "both", "confidence": "done"}),)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
         del format, args
@@ -454,8 +480,11 @@ class _ScriptedModel(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         tools = {tool["function"]["name"] for tool in request.get("tools", ())}
-        is_second = request["messages"][-1]["role"] == "tool"
-        if "update_selection" in tools:
+        last = request["messages"][-1]
+        is_second = last["role"] == "tool"
+        if "update_selection" in tools and _AT_ONCE in str(last["content"]):
+            lines = _call_chunks((*self.LOOK, *self.CHOOSE))
+        elif "update_selection" in tools:
             lines = _call_chunks(self.CHOOSE if is_second else self.LOOK)
         elif is_second or "search_vault" not in tools:
             lines = _text_chunks(_ANSWER)

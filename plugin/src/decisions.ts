@@ -133,7 +133,13 @@ export class Decisions {
 
   /** Undo changes at the server; what is typed in open notes is saved first, and stays. */
   undo(request: { change_id?: string; run?: string; partial?: boolean }): Promise<{ undone: unknown[] }> {
-    return this.inTurn(() => this.editors.around(null, () => this.client().raw("POST", "/changes/undo", { body: request })));
+    return this.inTurn(() =>
+      this.editors.around(null, async (answers) => {
+        const done = await this.client().raw<WriteAnswer & { undone: unknown[] }>("POST", "/changes/undo", { body: request });
+        answers.push(done);
+        return done;
+      }),
+    );
   }
 
   private async acceptHunks(path: string, hunks: readonly Hunk[]): Promise<void> {

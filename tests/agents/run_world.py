@@ -10,7 +10,7 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext, RunEvent, RunLimits, RunNode, RunOrder, RunRecord, SourceRef
 from knapper.agents.runs.service import VaultRuns
@@ -170,12 +170,14 @@ class World:
         return VaultRuns(store=self.engine.store, folder=self.engine.folder)
 
     def begin(self, task: str, limits: RunLimits | None = None, **more: object) -> RunRecord:
-        return service.create_run(self.engine, replace(RunOrder(task=task, limits=limits or RunLimits()), **more))
+        return executor.create_run(self.engine, replace(RunOrder(task=task, limits=limits or RunLimits()), **more))
 
     def go_on(self, run_id: str, *, replay: str = "", limits: RunLimits | None = None) -> RunRecord:
         self.brain.asked.clear()
         self.finder.asked.clear()
-        return asyncio.run(service.carry_out_run(self.engine, run_id, self.events.append, replay=replay, limits=limits))
+        return asyncio.run(
+            executor.carry_out_run(self.engine, run_id, self.events.append, replay=replay, limits=limits)
+        )
 
     def run(self, task: str, limits: RunLimits | None = None, **more: object) -> RunRecord:
         return self.go_on(self.begin(task, limits, **more).id)

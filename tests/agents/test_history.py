@@ -15,7 +15,7 @@ import pytest
 from knapper.agents import stages
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.events import Done
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.model import RunOrder
 from knapper.agents.stages import Schedule, ScheduledRun
 from knapper.app import Hub, chats, history, schedules
@@ -68,8 +68,8 @@ class World:
     def run(self, task: str, client: str = "cli") -> str:
         with open_runs(self.hub) as tasks:
             engine = tasks.engine_of(Brain().open(), "scripted")
-            run = service.create_run(engine, RunOrder(task=task, code_mode=False, client=client))
-            return asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)).id
+            run = executor.create_run(engine, RunOrder(task=task, code_mode=False, client=client))
+            return asyncio.run(executor.carry_out_run(engine, run.id, lambda _: None)).id
 
     def accept(self, proposal: str) -> str:
         context = self.hub.context(client="cli")

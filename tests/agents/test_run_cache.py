@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RetrievalRequest
 from knapper.agents.runs.model import CheckpointEvent, NodeChanged, RetrievedContext, RunOrder
 from knapper.agents.runs.store import RUNS_FILE, RUNS_VERSION, RunStore
@@ -124,7 +124,7 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         more |= {"strategy": {"strategy": "planning"}, "code_mode": {"code_mode": False}}.get(what, {})
         more |= {"profile": {"profile": "local"}, "fresh": {"fresh": True}}.get(what, {})
 
-    _ = world.go_on(service.create_run(world.engine, replace(RunOrder(task="alpha"), **more)).id)
+    _ = world.go_on(executor.create_run(world.engine, replace(RunOrder(task="alpha"), **more)).id)
 
     assert world.brain.kinds("alpha")
 
@@ -353,7 +353,7 @@ def cancelled(world: World, run_id: str, when: Callable[[object], bool]) -> None
         if when(event):
             _ = world.runs.cancel(run_id)
 
-    _ = asyncio.run(service.carry_out_run(world.engine, run_id, tell))
+    _ = asyncio.run(executor.carry_out_run(world.engine, run_id, tell))
 
 
 def test_a_cancelled_run_keeps_what_is_done_and_goes_on_from_there(make: Make) -> None:

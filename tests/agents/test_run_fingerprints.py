@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.runs import planning
+from knapper.agents.runs import retrieving
 from knapper.config import ClientSettings
 from knapper.vault import access
 from tests.tools import opened
@@ -53,13 +53,13 @@ def test_it_tells_whether_the_notes_are_as_they_were(
 ) -> None:
     vault = opened.vault(tmp_path, NOTES)
     with vault.open(client) as context:
-        before = planning.fingerprint_notes(context)
+        before = retrieving.fingerprint_notes(context)
         _ = change(vault.root)
 
-        assert (planning.fingerprint_notes(context) == before) is is_same
+        assert (retrieving.fingerprint_notes(context) == before) is is_same
 
 
 def test_clients_who_see_different_notes_have_different_ones(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, NOTES)
     with vault.open("cli") as owner, vault.open(GUEST) as guest:
-        assert planning.fingerprint_notes(owner) != planning.fingerprint_notes(guest)
+        assert retrieving.fingerprint_notes(owner) != retrieving.fingerprint_notes(guest)

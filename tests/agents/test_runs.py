@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
 from knapper.agents.prompting import Prompts
-from knapper.agents.runs import engine, model, service
+from knapper.agents.runs import engine, executor, model
 from knapper.agents.runs.engine import RetrievalRequest
 from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
 from knapper.agents.runs.retrieving import VaultRetriever
@@ -398,10 +398,10 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
             return await world.finder(need)
 
         engine = replace(world.engine, retrieve=find)
-        first = asyncio.create_task(service.carry_out_run(engine, run.id, world.events.append))
+        first = asyncio.create_task(executor.carry_out_run(engine, run.id, world.events.append))
         await begun.wait()
         with pytest.raises(ConflictError, match="is being carried out already"):
-            _ = await service.carry_out_run(world.engine, run.id, world.events.append)
+            _ = await executor.carry_out_run(world.engine, run.id, world.events.append)
         may_go_on.set()
         _ = await first
 
@@ -410,7 +410,7 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
     assert world.runs.show(run.id).run.state == "complete"
 
 
-@pytest.mark.parametrize("replay", ["", service.REPLAY_STALE, "root"])
+@pytest.mark.parametrize("replay", ["", executor.REPLAY_STALE, "root"])
 def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(make: Make, replay: str) -> None:
     world = make()
     done = world.run("alpha")
@@ -420,7 +420,7 @@ def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(mak
 
     engine = replace(world.engine, open_context=gone)
     with pytest.raises(SetupError, match="gone"):
-        _ = asyncio.run(service.carry_out_run(engine, done.id, world.events.append, replay=replay))
+        _ = asyncio.run(executor.carry_out_run(engine, done.id, world.events.append, replay=replay))
 
     shown = world.runs.show(done.id)
     assert (shown.run, shown.nodes) == (done, world.engine.store.nodes(done.id))

@@ -15,6 +15,7 @@ from knapper.errors import ConflictError, NotFound
 from knapper.index.engine import Engine
 from knapper.vault import access
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from tests.index import worlds
 
@@ -57,9 +58,10 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
         except NotFound:
             return None
 
-    def follow(paths: Sequence[Path]) -> None:
+    def follow(paths: Sequence[Path]) -> tuple[NotePath, ...]:
         with suppress(ConflictError):  # another thread takes its changes in right now
             _ = index.refresh_paths(paths)
+        return ()
 
     owner = View.open(root, Policy(client="owner"))
     with worlds.engine(root, base / "state" / "index") as index:

@@ -583,3 +583,19 @@ def test_a_person_takes_out_as_much_as_they_like() -> None:
 def test_what_is_taken_out_counts_characters_and_no_bytes() -> None:
     assert rules.count_taken_out("äöü ß\n".encode(), b"\xff ") == 3
     assert rules.count_taken_out(b"a", b"a b") == 0
+
+
+PIECES = (b"a b\n", b"---\n", "\u00e4\n".encode(), b"\xff\n", b"\r\n", b"c\r", b"tail", b"\n")
+LINES = st.lists(st.sampled_from(PIECES), max_size=8)
+
+
+@given(LINES, LINES, LINES, LINES)
+def test_what_is_kept_at_both_ends_of_a_long_note_changes_no_verdict(
+    head: list[bytes], old: list[bytes], new: list[bytes], tail: list[bytes]
+) -> None:
+    before, after = (b"".join([*head, *middle, *tail]) for middle in (old, new))
+    counts = [sum(map(len, raw.decode(errors="replace").split())) for raw in (before, after)]
+    rows = [{row.strip() for row in raw.splitlines()} - {b"", b"---"} for raw in (before, after)]
+
+    assert rules.count_taken_out(before, after) == max(counts[0] - counts[1], 0)
+    assert rules.overwrites(before, after) == (len(rows[0]) >= 2 and rows[0].isdisjoint(rows[1]))

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
@@ -385,7 +385,7 @@ def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Pa
 def test_an_interrupt_after_the_write_names_the_change(tmp_path: Path) -> None:
     """Whoever isn't told so makes the change again: text is added twice."""
 
-    def interrupt(_: object) -> None:
+    def interrupt(_: object) -> NoReturn:
         raise KeyboardInterrupt
 
     with desks.world(tmp_path, NOTES) as world:

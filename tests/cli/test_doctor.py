@@ -230,6 +230,18 @@ def test_an_extra_that_is_wanted_but_missing_fails(
     assert "knapper[anthropic,embeddings,models,web]" in checks["extras"]["hint"]
 
 
+def test_a_database_that_does_not_answer_comes_with_the_setting_that_names_it(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("KNAP_INDEX_ENGINE", "postgresql://reader@127.0.0.1:9/notes")
+
+    _, checks = doctor(capsys, "-v", str(vault))
+
+    assert "doesn't answer" in checks["engine"]["text"]
+    assert "start that server, or let index.engine name another" in checks["engine"]["hint"]
+
+
 def test_an_agent_that_can_not_be_used_is_named(
     vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -213,6 +213,24 @@ def test_a_damaged_journal_is_not_blamed_on_the_disk(vault: Path, capsys: pytest
     assert "free space" not in told
 
 
+@pytest.mark.parametrize("name", ["journal.db", "proposals.db"])
+def test_what_is_damaged_comes_with_the_way_to_its_repair(
+    vault: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = folder_of(vault) / name
+    settle(path)
+    overwrite(path)
+
+    _, checks = doctor(capsys, vault)
+    hint = checks["data"]["hint"]
+
+    assert [check for check in checks.values() if "`knap doctor`" in check["hint"]] == []
+    assert "stop servers and watchers, then run `knap doctor --repair`" in hint
+    assert storage.list_backups(path)[0].name in hint
+    assert str(path.parent / private.ASIDE_NAME) in hint
+    assert checks["changes"]["hint"].startswith("stop servers and watchers, then run `knap doctor --repair`")
+
+
 def test_an_empty_journal_is_not_taken_for_a_new_one(vault: Path) -> None:
     path = folder_of(vault) / "journal.db"
     settle(path)
@@ -294,6 +312,51 @@ def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
 
     assert 0 < total <= size // 3
     assert storage.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
+
+
+def make_others(folder: Path, *, runs_bytes: int = 0) -> None:
+    for name in ("task_runs.db", "usage.db", "presets.db", "paused.db", "checkpoints.db"):
+        with closing(private.connect(folder / name, timeout_s=1)) as database:
+            database.execute("CREATE TABLE rows (content BLOB)")
+            database.execute("INSERT INTO rows VALUES (zeroblob(?))", (runs_bytes if name == "task_runs.db" else 1,))
+
+
+def test_runs_usage_and_presets_are_backed_up_and_questions_are_not(vault: Path) -> None:
+    folder = folder_of(vault)
+    make_others(folder)
+    for day in range(1, 8):
+        assert storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
+
+    counts = {name: len(storage.list_backups(folder / name)) for name in ("task_runs.db", "usage.db", "presets.db")}
+    assert counts == {"task_runs.db": 3, "usage.db": 3, "presets.db": 3}
+    assert not any(storage.list_backups(folder / name) for name in ("paused.db", "checkpoints.db"))
+
+
+def test_a_large_database_of_runs_takes_no_room_from_the_journals_backup(vault: Path) -> None:
+    folder = folder_of(vault)
+    forget_backups(vault)
+    make_others(folder, runs_bytes=2_000_000)
+    settle(folder / "journal.db")
+    room = 2_000_000 + (folder / "journal.db").stat().st_size
+
+    problems = [storage.back_up_daily(folder, max_bytes=room, today=date(2026, 3, day)) for day in (1, 2)]
+
+    assert [[problem.partition(":")[0] for problem in one] for one in problems] == [["task_runs.db"], ["task_runs.db"]]
+    assert storage.list_backups(folder / "journal.db")[0].suffix == ".2026-03-02"
+
+
+def test_runs_that_are_wholly_unreadable_come_back_from_their_backup(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder_of(vault) / "task_runs.db"
+    make_others(path.parent)
+    storage.back_up_daily(path.parent, max_bytes=10_000_000, today=date(2026, 3, 1))
+    overwrite(path)
+
+    _, checks = doctor(capsys, vault, "--repair")
+
+    assert "the rest is from task_runs.db.2026-03-01" in checks["repair"]["text"]
+    assert not storage.find_damage(path)
 
 
 def test_a_damaged_database_does_not_replace_its_sound_backup(vault: Path) -> None:

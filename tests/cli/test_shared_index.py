@@ -100,6 +100,26 @@ def test_what_needs_files_is_refused_with_the_reason(machines: Run, tmp_path: Pa
         assert "none of the files of the vault" in error, words
 
 
+def test_a_machine_without_files_is_not_told_to_index(machines: Run, tmp_path: Path) -> None:
+    machines("files", "index", "--no-embed")
+    found = machines("none", "search", "tomatoes")
+    indexed = machines("none", "index")
+    doctor = machines("none", "doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(doctor[1])["checks"]}
+    there = tmp_path / "none.toml"
+    there.write_text(there.read_text("utf-8").replace("knap-pg-", "knap-pg-gone-"), "utf-8")
+    listed = machines("none", "find")
+    down = machines("none", "search", "tomatoes")
+
+    assert "until they are embedded, which the machine with the files does" in found[1] + found[2]
+    assert "found by words only until embedded: `knap index` on the machine with the files" in indexed[1]
+    assert checks["index"]["hint"].endswith("run `knap index` there")
+    assert listed[0] == 0
+    assert "doesn't answer" in down[2]
+    for _, out, error in (found, listed, down):
+        assert "run `knap index`" not in out + error
+
+
 def test_a_server_that_is_down_is_told_and_the_files_are_indexed_all_the_same(machines: Run, tmp_path: Path) -> None:
     machines("files", "index")
     (tmp_path / "down.toml").write_text(

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from knapper.agents.runs import retrieving, service
+from knapper.agents.runs import executor, retrieving
 from knapper.agents.runs.model import CheckpointEvent, RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app import tables
@@ -285,7 +285,7 @@ def test_a_model_is_asked_for_no_script_after_the_run_was_ended(make: Make) -> N
     run = world.begin(TASK)
 
     async def cancelled() -> int:
-        work = asyncio.create_task(service.carry_out_run(world.engine, run.id, world.events.append))
+        work = asyncio.create_task(executor.carry_out_run(world.engine, run.id, world.events.append))
         while not world.brain.kinds(TASK).count("script"):  # noqa: ASYNC110 - a model is no event
             await asyncio.sleep(0.01)
         _ = work.cancel()
@@ -334,7 +334,7 @@ def test_a_script_ends_with_its_run(make: Make) -> None:
     run = world.begin(TASK)
 
     async def cancelled() -> None:
-        work = asyncio.create_task(service.carry_out_run(world.engine, run.id, world.events.append))
+        work = asyncio.create_task(executor.carry_out_run(world.engine, run.id, world.events.append))
         assert await asyncio.to_thread(endless.begun.wait, 60)
         _ = work.cancel()
         with pytest.raises(asyncio.CancelledError):

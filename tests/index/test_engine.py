@@ -74,7 +74,7 @@ def test_a_save_within_the_same_tick_of_the_clock_is_found(
 def test_a_search_waits_for_no_huge_note_and_says_that_it_lacks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_watcher: bool
 ) -> None:
-    monkeypatch.setattr("knapper.index.engine._MAX_INLINE_BYTES", 1_000)
+    monkeypatch.setattr("knapper.index.engine.MAX_INLINE_BYTES", 1_000)
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
     with worlds.engine(root, tmp_path / "s") as engine, contextlib.ExitStack() as feeds:
         engine.refresh()
@@ -92,6 +92,18 @@ def test_a_search_waits_for_no_huge_note_and_says_that_it_lacks_it(
         assert (in_time.stale, too_large.stale) == (0, 1)
         assert found == ["a.md"]
         assert notes(engine, "omega") == ["a.md", "b.md"]
+
+
+def test_beside_a_huge_note_small_ones_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("knapper.index.engine.MAX_INLINE_BYTES", 1_000)
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        worlds.fill(root, {"a.md": "omega\n", "b.md": "omega " * 200})
+        fresh = [engine.freshen(policy=policy).stale for policy in (None, Policy(client="x", hidden=("b.md",)))]
+
+        assert fresh == [1, 0]
+        assert notes(engine, "omega") == ["a.md"]
 
 
 def test_an_unchanged_vault_is_not_read_again(tmp_path: Path) -> None:
@@ -405,7 +417,7 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
 
 
 def test_a_sign_of_life_from_a_clock_that_was_set_back_is_none(tmp_path: Path) -> None:
-    refresh.write_heartbeat(tmp_path)
+    watch.write_heartbeat(tmp_path)
     ahead = time.time() + 3_600
     os.utime(tmp_path / "watch.beat", (ahead, ahead))
 

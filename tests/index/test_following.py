@@ -159,7 +159,7 @@ def test_a_watcher_that_ends_before_its_first_sign_leaves_that_of_another(tmp_pa
         raise KeyError(phase, done, total)
 
     with worlds.engine(root, tmp_path / "s") as engine:
-        refresh.write_heartbeat(tmp_path / "s")
+        watch.write_heartbeat(tmp_path / "s")
         with pytest.raises(KeyError):
             watch.follow_vault(engine, threading.Event(), lambda _: None, progress=ended)
 

@@ -15,6 +15,7 @@ import pytest
 
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
 from knapper.index.documents import Filter
+from knapper.index.models.base import EmbedderError
 from knapper.index.postgres import publish, schema
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
@@ -579,3 +580,15 @@ def test_two_indexes_of_a_vault_with_other_lengths_do_not_replace_each_others_ve
     assert "knap index --full" in raised.value.hint
     assert before == after
     assert taken == 1
+
+
+def test_a_reader_with_another_model_is_told_where_vectors_are_made(team: Team) -> None:
+    other = published.make_embedder()
+    other.dimensions = 128
+    reader = team.reader(embedder=other)
+    reader.refresh()
+
+    with pytest.raises(EmbedderError) as caught:
+        reader.search(SearchRequest(text="tomatoes", mode="semantic"))
+
+    assert "the machine with the files" in caught.value.hint

@@ -84,7 +84,7 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
 
 
 def test_no_sign_of_life_is_left_where_the_folder_is_gone(tmp_path: Path) -> None:
-    refresh.write_heartbeat(tmp_path / "gone")
+    watch.write_heartbeat(tmp_path / "gone")
 
     assert not refresh.is_watched(tmp_path / "gone")
 

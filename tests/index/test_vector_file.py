@@ -406,3 +406,20 @@ def test_memory_databases_have_no_file() -> None:
         cache.sync(connection)
 
     assert len(cache) == 0
+
+
+def test_a_process_with_another_model_leaves_the_file_to_those_with_its_own(tmp_path: Path) -> None:
+    world = World(tmp_path / "index")
+    world.add(list(range(vectors.MIN_ROWS)))
+    vectors.build(world.index, MODEL)
+    (path,) = world.index.path.parent.glob(f"{database.VECTORS_PREFIX}*")
+    other = VectorCache("another of other length", world.index.path.parent)
+
+    world.sync(other)
+    vectors.build(world.index, other.model)
+    own = world.cache()
+
+    assert other.file is None
+    assert own.file is not None
+    assert own.file.path == path
+    assert not vectors.is_due(world.index, MODEL)

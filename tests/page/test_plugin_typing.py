@@ -73,11 +73,11 @@ def test_quick_clicks_and_what_is_typed_and_saved_before_the_editor_reads_the_fi
         assert at.read() == wanted
 
 
-SAVE_BEFORE_THE_ANSWER = """() => {
+SAVE_BEFORE_THE_ANSWER = """(end) => {
   const plain = window.fetch;
   window.fetch = async (...given) => {
     const answer = await plain(...given);
-    if (given[0] === "/proxy" && JSON.parse(given[1].body).url.endsWith("/accept")) {
+    if (given[0] === "/proxy" && JSON.parse(given[1].body).url.endsWith(end)) {
       window.fetch = plain;
       app.workspace.active.editor.cm.dispatch({changes: {from: 0, insert: "Typed "}});
       await app.workspace.active.save();
@@ -100,7 +100,7 @@ def test_a_save_between_the_servers_write_and_its_answer_takes_nothing_back(
         else:
             wait_for_cards(at, 1)
         tab.evaluate("window.late_ms = 600_000")
-        tab.evaluate(SAVE_BEFORE_THE_ANSWER)
+        tab.evaluate(SAVE_BEFORE_THE_ANSWER, "/accept")
         at.app.run("accept-note")
         wanted = "Typed " + GARDEN.replace("two cans", "one can")
         wait_for_text(at, wanted)
@@ -108,6 +108,23 @@ def test_a_save_between_the_servers_write_and_its_answer_takes_nothing_back(
 
         assert at.read() == wanted
         assert at.status(proposal) == "accepted"
+
+
+def test_a_save_between_the_servers_undo_and_its_answer_brings_nothing_back(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        _ = at.propose(("two cans", "one can"))
+        wait_for_cards(at, 1)
+        at.app.run("accept-note")
+        wait_for_text(at, GARDEN.replace("two cans", "one can"))
+        tab.evaluate("window.late_ms = 600_000")
+        tab.evaluate(SAVE_BEFORE_THE_ANSWER, "/changes/undo")
+        at.app.run("undo-last")
+        wait_for_text(at, "Typed " + GARDEN)
+        tab.wait_for_function("window.text() === app.workspace.active.saved")
+
+        assert at.read() == "Typed " + GARDEN
 
 
 def test_what_fits_no_more_is_told_and_the_others_are_accepted_all_the_same(

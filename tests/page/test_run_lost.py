@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import JsonValue
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RunEngine
 from knapper.agents.runs.model import RetrievedContext, RunOrder
 from knapper.agents.runs.retrieving import VaultRetriever
@@ -78,8 +78,8 @@ def test_a_run_of_another_process_is_followed(tmp_path: Path, tab: Page) -> None
     brain = Gated(plans=PLANS, held={"answer Alpha grows?"})
     with run_sites.serving(tmp_path, Brain()) as site, open_runs(site.hub) as own:
         engine = replace(own.engine_of(brain.open(), "elsewhere"), retrieve=Finder().of(own.checkpoints))
-        run = service.create_run(engine, RunOrder(task=TASK, code_mode=False))
-        thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
+        run = executor.create_run(engine, RunOrder(task=TASK, code_mode=False))
+        thread = threading.Thread(target=lambda: asyncio.run(executor.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()
         try:
             site.enter(tab, "/app/runs")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
 from knapper.app.runs import open_runs
@@ -109,8 +109,8 @@ def test_the_page_and_the_terminal_are_told_the_same(
 ) -> None:
     settings = running.settings(tmp_path)
     with Hub(settings) as hub, open_runs(hub) as tasks:
-        run = service.create_run(tasks.engine_of(Brain().open(), "scripted"), RunOrder(task="typed", code_mode=False))
-        _ = asyncio.run(service.carry_out_run(tasks.engine_of(Brain().open(), "scripted"), run.id, lambda _: None))
+        run = executor.create_run(tasks.engine_of(Brain().open(), "scripted"), RunOrder(task="typed", code_mode=False))
+        _ = asyncio.run(executor.carry_out_run(tasks.engine_of(Brain().open(), "scripted"), run.id, lambda _: None))
         for text in ("one", "two"):
             _ = files.append_to_file(hub.context(client="agent"), "Alpha.md", text)
         context = hub.context(client="cli")

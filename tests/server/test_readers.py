@@ -21,7 +21,7 @@ from knapper.config import ClientSettings
 from knapper.config.sections import ServerSettings
 from knapper.index import database
 from knapper.index.models.base import EmbedderKind
-from knapper.index.status import Freshness
+from knapper.index.refresh import Freshness
 from knapper.server import reader_process, readers
 from knapper.server.http.binding import ToolInvoker
 from knapper.server.reader_process import ReaderRequest, SearchReader

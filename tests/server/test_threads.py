@@ -15,9 +15,9 @@ import pytest
 from knapper.app import tables
 from knapper.config import files
 from knapper.errors import StorageError
-from knapper.index import database
 from knapper.server import workers
 from knapper.server.workers import WorkerThreads
+from knapper.system import arrays
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
@@ -247,7 +247,7 @@ def test_a_server_that_has_worked_returns_freed_memory_and_one_that_idles_does_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     returned: list[float] = []
-    monkeypatch.setattr(database, "return_free_memory", lambda: returned.append(time.process_time()))
+    monkeypatch.setattr(arrays, "return_free_memory", lambda: returned.append(time.process_time()))
 
     async def serve() -> tuple[int, int]:
         async with workers.return_memory(every_s=0.02, work_s=0.2):
@@ -268,7 +268,7 @@ def spin(seconds: float) -> None:
 
 _FRAGMENT = """
 import ctypes
-from knapper.index import database
+from knapper.system import arrays
 from knapper.server import workers
 
 def resident():
@@ -285,7 +285,7 @@ kept = blocks.pop()
 for block in blocks:
     library.free(ctypes.c_void_p(block))
 before = resident()
-database.return_free_memory()
+arrays.return_free_memory()
 print(before - resident())
 """
 

@@ -4,12 +4,16 @@ No PowerShell can be had here, so its scripts are parsed, and held to what is kn
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from knapper.cli.commands import setup
 
 ROOT = Path(__file__).parents[2]
 POWERSHELL = ("install.ps1", "uninstall.ps1", "src/knapper/cli/completion/shells/knap.ps1")
@@ -225,6 +229,65 @@ def test_an_unknown_option_of_uninstalling_is_refused(programs: Path) -> None:
     shown = run("uninstall.sh", programs, "--purge")
 
     assert (shown.returncode, "--help" in shown.stderr) == (2, True)
+
+
+@for_bash
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--yes", "--bogus"), "'--bogus' isn't known"),
+        (("~/Notes",), "'~/Notes' isn't known"),
+        (("--yes", "--vault"), "--vault needs a value"),
+        (("--yes=1",), "'--yes=1' isn't known"),
+    ],
+)
+def test_what_setup_would_refuse_is_refused_before_anything_is_installed(
+    programs: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    fake(programs, "uv", f"echo {programs}; : > {programs.parent}/installed")
+    fake(programs, "knap", "exit 2")
+
+    shown = run("install.sh", programs, *arguments)
+
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert f"{why}; nothing was installed; ./install.sh --help" in shown.stderr
+    assert not (programs.parent / "installed").exists()
+
+
+def setup_options() -> tuple[set[str], set[str]]:
+    """Give the options of `knap setup`: flags, and those that take a value."""
+    flags, valued = set[str](), set[str]()
+    for option in setup.command.params:
+        assert isinstance(option, click.Option)
+        (flags if option.is_flag or option.is_eager else valued).update((*option.opts, *option.secondary_opts))
+    return flags - {"-h", "--help"}, valued
+
+
+@for_bash
+def test_every_option_of_setup_is_known_to_the_installer(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    flags, valued = setup_options()
+    given = [*sorted(flags), *(part for name in sorted(valued) for part in (name, "--yes"))]
+    joined = [f"{name}=x" if name.startswith("--") else f"{name}x" for name in sorted(valued)]
+
+    shown = run("install.sh", programs, "--dry-run", *given, *joined)
+
+    assert f"knap setup {' '.join([*given, *joined])}\n" in shown.stdout
+    helped = run("install.sh", programs, "--help").stdout
+    assert [name for name in flags | valued if name.startswith("--") and f"  {name}" not in helped] == []
+
+
+def test_the_installer_for_windows_knows_the_same_options() -> None:
+    text = (ROOT / "install.ps1").read_text(encoding="ascii")
+    listed = {
+        name: set(re.findall(r'"(-[^"]+)"', text.partition(f"${name} = @(")[2].partition(")")[0]))
+        for name in ("flags", "valued")
+    }
+    flags, valued = setup_options()
+
+    assert listed == {"flags": flags | {"-yq", "-qy", "-h", "--help"}, "valued": valued}
+    assert text.index("\nAssert-Known ") < text.index("$python = Find-Python")
 
 
 @for_bash

@@ -12,7 +12,7 @@ from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import files, journal, reading
+from knapper.tools import files, journal, reading, search
 from knapper.tools.context import Context
 from knapper.vault import access
 from tests.tools import opened
@@ -311,3 +311,27 @@ def test_taking_much_text_out_waits_for_a_persons_word_where_large_changes_do(va
     assert (much["status"], much["success"]) == ("proposed", True)
     assert "characters out of 'Long.md'" in str(much)
     assert long in vault.text("Long.md")
+
+
+def test_a_changed_huge_note_is_left_to_the_next_indexing_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("knapper.index.engine.MAX_INLINE_BYTES", 1_000)
+    vault = opened.vault(tmp_path, {"Huge.md": "# Huge\n\n" + "word " * 400, "Small.md": "# Small\n"})
+    with vault.open() as context:
+        context.index.refresh()
+        edit = files.append_to_file(context, "Huge.md", "zebra")
+        small = files.append_to_file(context, "Small.md", "zebra")
+        found = search.search_vault(context, "zebra", mode="keyword")
+        undone = journal.undo_change(context, str(edit["change_id"]))
+        files.append_to_file(context, "Huge.md", "zebra")
+        made = files.create_file(context, "New.md", "zebra " * 400)
+        context.index.refresh()
+        later = search.search_vault(context, "zebra", mode="keyword")
+
+    told = "Huge.md is large: search finds its new text after the next `knap index`, or while `knap watch` runs"
+    assert (edit.get("notes"), undone.get("notes")) == ([told], [told])
+    assert ("notes" in small, "notes" in made) == (False, False)  # a new name is always indexed at once
+    assert [hit["source"] for hit in found["results"]] == ["Small.md"]
+    assert "1 changed files aren't in the index yet" in found.get("notes", [""])[0]
+    assert {hit["source"] for hit in later["results"]} == {"Huge.md", "New.md", "Small.md"}

@@ -161,6 +161,17 @@ def test_a_planned_undo_shows_foreign_text_too(vault: Opener) -> None:
     assert (before, after) == ("applied", "proposed")
 
 
+def test_an_undo_that_shows_foreign_text_counts_as_reading_it(vault: Opener) -> None:
+    with vault.open("mcp", SubmitOptions(run="r1")) as context:
+        edit = files.append_to_file(context, "Cited.md", "more")
+    with vault.open("mcp", SubmitOptions(run="r2")) as context:
+        before = status(context)
+        journal.undo_change(context, str(edit["change_id"]))
+        after = status(context)
+
+    assert (before, after) == ("applied", "proposed")
+
+
 def test_a_search_says_which_hits_others_wrote(vault: Opener) -> None:
     with vault.open() as context:
         context.index.refresh()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from knapper.index.engine import Engine
-from knapper.index.status import Freshness
+from knapper.index.refresh import Freshness
 from knapper.tools import context, search
 from knapper.tools.context import SharedRefresh
 from knapper.vault.access import Policy

@@ -86,6 +86,15 @@ def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
     }
 
 
+def test_an_excluded_folder_that_is_not_there_is_told(vault: Opener) -> None:
+    with vault.open() as context:
+        walled = links.get_links_recursive(context, "Hub.md", 1, exclude_folders=["wall"])
+        mistyped = links.get_links_recursive(context, "Hub.md", 1, exclude_folders=["Wal"])
+
+    assert "notes" not in walled
+    assert "no folder 'Wal' in the vault" in mistyped.get("notes", [""])[0]
+
+
 @pytest.mark.parametrize(("depth", "limit"), [(0, 10), (4, 10), (2, 0)])
 def test_a_number_out_of_its_range_is_refused(vault: Opener, depth: int, limit: int) -> None:
     with vault.open() as context, pytest.raises(BadInput):

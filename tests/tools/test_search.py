@@ -9,7 +9,7 @@ import pytest
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.tools import search
 from knapper.tools.context import Context, parse_property_test
-from knapper.tools.notes import list_tags, vault_status
+from knapper.tools.notes import find_notes, list_tags, vault_status
 from knapper.tools.search import search_vault
 from knapper.vault.access import Policy
 from tests.index import worlds
@@ -77,6 +77,19 @@ def test_a_mistyped_folder_is_an_error_even_beside_one_with_results(tmp_path: Pa
     assert [row["source"] for row in found["results"]] == ["secret/b.md"]
     assert (mistyped.value.message, mistyped.value.hint) == ("no folder 'secrte' in the vault", "nearest: 'secret'")
     assert mistyped.value.code == "no_such_folder"
+
+
+def test_a_folder_to_exclude_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        found = search_vault(ctx, "alpha", mode="keyword", exclude_folders=["SECRET/"])
+        mistyped = search_vault(ctx, "alpha", mode="keyword", exclude_folders=["secrte"])
+        listed = find_notes(ctx, exclude_folders=["secrte"])
+
+    told = "no folder 'secrte' in the vault, so that nothing is excluded with it; nearest: 'secret'"
+    assert "secret/b.md" not in [row["source"] for row in found["results"]]
+    assert "notes" not in found
+    assert mistyped.get("notes") == [told]
+    assert listed.get("notes") == [told]
 
 
 def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> None:

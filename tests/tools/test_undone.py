@@ -1,5 +1,8 @@
 """A proposal that was accepted and taken back says so, on every surface, for as long as it isn't done again."""
 
+import contextlib
+import itertools
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,3 +141,78 @@ def test_the_command_line_says_what_took_a_proposal_back(vault: Opener) -> None:
 
         assert f"what was accepted was undone by {by}" in click.unstyle(listed)
         assert f"what was accepted was undone by {by}" in click.unstyle(shown)
+
+
+NEAR = ("One.\nTwo.\nThree.\nFour.\nFive.\n", "1.\nTwo.\n3.\nand more\nFour.\n")
+
+
+def propose_near(vault: Opener) -> tuple[str, list[str]]:
+    """Let an agent propose three hunks with one line between each; gives the proposal's id and theirs."""
+    (vault.root / "Garden.md").write_text(NEAR[0], encoding="utf-8")
+    with vault.open("agent", SubmitOptions(propose=True)) as context:
+        name = str(files.write_file(context, "Garden.md", NEAR[1], context.view.read("Garden.md").hash)["proposal_id"])
+        shown: Mapping[str, Any] = proposals.show_proposal(context, name)
+    return name, [hunk["id"] for hunk in shown["files"][0]["hunks"]]
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
+@pytest.mark.parametrize("is_together", [False, True], ids=["one by one", "together"])
+def test_a_part_fits_again_once_its_neighbours_are_undone(
+    vault: Opener, order: tuple[int, int, int], *, is_together: bool
+) -> None:
+    name, hunks = propose_near(vault)
+    first, second, third = (hunks[number] for number in order)
+    alone = ["1.\nTwo.\nThree.\nFour.\nFive.\n", "One.\nTwo.\n3.\nand more\nFour.\nFive.\n"]
+
+    with vault.open() as context:
+        made = accept(context, name, first)
+        if is_together:
+            again = accept(context, name, second)
+            undo(context, again)
+            undo(context, made)
+        else:
+            undo(context, made)
+            undo(context, accept(context, name, second))
+        accept(context, name, third)
+
+        assert vault.text("Garden.md") == [*alone, "One.\nTwo.\nThree.\nFour.\n"][order[2]]
+
+
+def test_a_part_fits_after_its_neighbour_was_undone_and_done_again(vault: Opener) -> None:
+    name, (*_, last) = propose_near(vault)
+
+    with vault.open() as context:
+        undone = undo(context, accept(context, name, last))
+        proposals.show_proposal(context, name)
+        undo(context, undone)
+        change = accept(context, name)
+        text = vault.text("Garden.md")
+        undo(context, change)
+
+    assert text == NEAR[1]
+    assert vault.text("Garden.md") == "One.\nTwo.\nThree.\nFour.\n"
+
+
+def test_an_undo_has_the_diffs_of_what_it_edited(vault: Opener) -> None:
+    with vault.open() as context:
+        edit = str(files.append_to_file(context, "Garden.md", "Four.")["change_id"])
+        made = str(files.create_file(context, "New.md", "new\n")["change_id"])
+        removed = journal.undo_change(context, made)["files"]
+        edited = journal.undo_change(context, edit)["files"]
+
+    assert [(file["path"], file.get("diff", "")) for file in removed] == [("New.md", "")]
+    assert [file["path"] for file in edited] == ["Garden.md"]
+    assert "\n-Four.\n" in edited[0].get("diff", "")
+
+
+def test_an_undo_is_told_without_a_diff_where_the_journal_has_a_content_no_longer(vault: Opener) -> None:
+    with vault.open() as context:
+        edit = files.append_to_file(context, "Garden.md", "Four.")
+        journal_file = context.writer.state.folder / "journal.db"
+        with contextlib.closing(sqlite3.connect(journal_file)) as database:
+            database.execute("UPDATE blobs SET content = x'00' WHERE hash = ?", (edit.get("hash"),))
+            database.commit()
+        done = journal.undo_change(context, str(edit["change_id"]))
+
+    assert vault.text("Garden.md") == NOTE
+    assert ["diff" in file for file in done["files"]] == [False]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from knapper.errors import ConflictError, KnapError, NotFound
-from knapper.jsontypes import JSONValue, list_or_empty
+from knapper.jsontypes import JSONValue, list_or_empty, objects_in
 from knapper.tools.shapes.write import ProposalAnswer
 
 TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
@@ -281,18 +281,14 @@ def add_trace(outcome: Mapping[str, JSONValue], entries: Iterable[JSONValue]) ->
 
 def without_details(entries: JSONValue) -> list[JSONValue]:
     """Return entries as a list of turns shows them: calls without arguments and answers."""
-    rows = entries if isinstance(entries, list) else []
     return [
-        {name: value for name, value in entry.items() if name not in _DETAIL_FIELDS}
-        for entry in rows
-        if isinstance(entry, dict)
+        {name: value for name, value in entry.items() if name not in _DETAIL_FIELDS} for entry in objects_in(entries)
     ]
 
 
 def entries_of(outcome: Mapping[str, JSONValue]) -> list[JSONValue]:
     """Return the entries of a stored outcome; empty for one that was stored without."""
-    entries = outcome.get(TRACE_FIELD)
-    return entries if isinstance(entries, list) else []
+    return list_or_empty(outcome.get(TRACE_FIELD))
 
 
 KEPT_S: Final = 600.0

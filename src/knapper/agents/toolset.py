@@ -22,7 +22,7 @@ from knapper.agents.events import Event, ProposalEvent, QuestionEvent, ToolResul
 from knapper.agents.model import replies
 from knapper.agents.model.replies import Arguments
 from knapper.errors import BadInput, KnapError, NotFound
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, objects_in, strings_in
 from knapper.tools import answers, proposals, registry
 from knapper.tools.context import CancelSignal, Context
 from knapper.tools.registry import CALL_TOOL, ToolSpec
@@ -64,9 +64,8 @@ LOOP_TOOLS: Final = (
 def read_question(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
     """Return the question and the answers to choose from; options that aren't text are dropped."""
     arguments = replies.join_surrogates_in_object(arguments)
-    question, options = arguments.get("question"), arguments.get("options")
-    rows = options if isinstance(options, list) else []
-    return str(question or "").strip(), tuple(one.strip() for one in rows if isinstance(one, str) and one.strip())
+    options = (one.strip() for one in strings_in(arguments.get("options")))
+    return str(arguments.get("question") or "").strip(), tuple(filter(None, options))
 
 
 def check_question(question: str, *, is_first: bool) -> None:
@@ -404,7 +403,7 @@ async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Ar
     await anyio.to_thread.run_sync(_record_writes, session, answer, limiter=session.threads)
     if name == FIND_TOOL:
         answer = _keep_offered(session, answer)
-        session.listed_names |= _tool_names(answer)
+        session.listed_names |= {str(row["name"]) for row in objects_in(answer.get("results")) if "name" in row}
     return _return_answer(session, call_id, name, answer)
 
 
@@ -515,9 +514,8 @@ def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
     """Return the ids of a call's proposals in a vault: its own, or those of the script that it ran."""
     if answer.get("status") == "proposed" and answer.get("proposal_id"):
         return [str(answer["proposal_id"])]
-    rows = answer.get("proposals")
-    proposal_rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [str(row["id"]) for row in proposal_rows if row.get("vault") == vault and "id" in row]
+    rows = objects_in(answer.get("proposals"))
+    return [str(row["id"]) for row in rows if row.get("vault") == vault and "id" in row]
 
 
 def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Arguments]:
@@ -537,9 +535,3 @@ def _keep_offered(session: ToolSession, answer: Mapping[str, JSONValue]) -> dict
         row for row in results if isinstance(row, dict) and row.get("name") in session.rows
     ]
     return {**answer, "results": offered_rows, "total": len(offered_rows)}
-
-
-def _tool_names(answer: Mapping[str, JSONValue]) -> set[str]:
-    results = answer.get("results")
-    rows = results if isinstance(results, list) else []
-    return {str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.runs import retrieving, service
+from knapper.agents.runs import executor, model, retrieving, service
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
 from knapper.app import models, runs
 from knapper.app.runs import OpenedRuns
@@ -216,10 +216,9 @@ def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointE
         NotFound: There is no such run.
     """
     open_ids = {checkpoint.id for checkpoint in opened_runs.checkpoints.waiting(run_id)}
-    node_questions = (
-        service.make_checkpoint_event(node) for node in opened_runs.runs.show(run_id).nodes if node.asking
-    )
-    return [checkpoint for checkpoint in node_questions if checkpoint.id in open_ids]
+    nodes = opened_runs.runs.show(run_id).nodes
+    events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
+    return [event for event in events if event.id in open_ids]
 
 
 def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:
@@ -340,7 +339,7 @@ class ClientRuns:
         self.opened_runs.check_vaults(order.also, self.client)
         for vault in (self.opened_runs.vault, *order.also):
             self.opened_runs.hub.check_can_act(vault, self.client)
-        return PreparedRun(run=service.create_run(engine, order), engine=engine)
+        return PreparedRun(run=executor.create_run(engine, order), engine=engine)
 
     def prepare_resume(self, run_id: str, replay: str, limits: Mapping[str, float]) -> PreparedRun:
         """Prepare a run that has ended to be resumed.
@@ -357,7 +356,7 @@ class ClientRuns:
             RefusedError: It asks for more than the client may have.
         """
         run = self.show(run_id).run
-        if replay and replay != service.REPLAY_STALE:
+        if replay and replay != executor.REPLAY_STALE:
             _ = self.node(run_id, replay)
         self.opened_runs.runs.check_idle(run.id)
         if run.order.code_mode:

@@ -33,7 +33,7 @@ from knapper.app.clients import PresetOverrides, default_preset
 from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
 from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.jsontypes import objects_in
 from knapper.system import private
 from knapper.tools import answers
@@ -586,9 +586,7 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
         outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.rights.grants))
-    if outcome.error is not None and outcome.state in {"failed", "limit"}:
-        kind = RefusedError if outcome.state == "limit" else SetupError
-        raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
+    outcome.check()
     return tables.shape_outcome(outcome.as_dict())
 
 

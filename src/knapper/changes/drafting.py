@@ -34,7 +34,7 @@ from knapper.changes.text import positions, properties, replacement, splices
 from knapper.changes.text_edits import TextChange
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.index.graph import Graph
-from knapper.vault import parser, paths, pending, walk
+from knapper.vault import parser, paths, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -238,7 +238,7 @@ def _needs_only_head(request: Request) -> bool:
 def _read_head(view: View, path: str) -> Note:
     """Read a note without its structure, unless there may be pending blocks, into which no change may cut."""
     note = view.read_head(path)
-    if not pending.may_have_pending(note.raw, note.outline):
+    if not note.may_have_pending:
         return note
     return replace(note, outline=parser.parse_note(note.raw))
 

@@ -54,6 +54,8 @@ def facts_of(view: View) -> VaultFacts:
 _COMMON_LINES: Final = re.compile(rb"-{3,}|`{3,}.*|\xef\xbb\xbf")
 """Lines that nearly any two notes have in common."""
 _FEW_LINES: Final = 2
+_LOOKED_AT_BYTES: Final = 65_536
+"""Of what a change keeps at the start; a line of it answers for a long note."""
 
 
 def why_large(draft: Draft) -> str:
@@ -111,7 +113,29 @@ def count_taken_out(before: bytes, after: bytes) -> int:
 
     Filling the place with spaces, or with text that is shorter than what was there, is taking out, too.
     """
-    return max(_count_characters(before) - _count_characters(after), 0)
+    head, tail = _common_lines(before, after)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    return max(_count_characters(old) - _count_characters(new), 0)
+
+
+def _common_lines(before: bytes, after: bytes) -> tuple[int, int]:
+    """Return how many bytes of whole lines two states of a note have in common, at the start and at the end."""
+    most = min(len(before), len(after))
+    head = _count_while(most, lambda low, high: before[low:high] == after[low:high])
+    head = before.rfind(b"\n", 0, head) + 1
+    old, new = len(before), len(after)
+    tail = _count_while(most - head, lambda low, high: before[old - high : old - low] == after[new - high : new - low])
+    line_end = before.find(b"\n", old - tail)
+    return head, 0 if line_end < 0 else old - line_end - 1
+
+
+def _count_while(most: int, is_same: Callable[[int, int], bool]) -> int:
+    """Return how many of *most* bytes are the same from the first one on; each is compared twice on average."""
+    low = 0
+    while low < most:
+        middle = (low + most + 1) // 2
+        low, most = (middle, most) if is_same(low, middle) else (low, middle - 1)
+    return low
 
 
 def _count_characters(raw: bytes) -> int:
@@ -120,6 +144,10 @@ def _count_characters(raw: bytes) -> int:
 
 def overwrites(before: bytes, after: bytes) -> bool:
     """Return whether a change keeps no line of a note that had several."""
+    head, _ = _common_lines(before, after)
+    kept = before[: before.rfind(b"\n", 0, min(head, _LOOKED_AT_BYTES)) + 1]
+    if any(True for _ in _significant_lines(kept)):
+        return False
     old = set(_significant_lines(before))
     return len(old) >= _FEW_LINES and old.isdisjoint(_significant_lines(after))
 

@@ -147,8 +147,8 @@ class Writer:
     taints: Taints
     grants: Grants
     """The client's, as the owner configured them."""
-    on_touched: Callable[[Sequence[Path]], None]
-    """Called with the files and folders that were written, so that the index is updated."""
+    on_touched: Callable[[Sequence[Path]], tuple[NotePath, ...]]
+    """Called with what was written, so that the index is updated; returns large files left to the next indexing."""
     proposal_days: float = DEFAULT_DAYS
     """How long proposals wait."""
     on_applied: Callable[[str], tuple[str, ...]] = _no_notices
@@ -186,16 +186,22 @@ class Writer:
             return work(self)
         touched: list[Path] = []
         change_id = ""
+        left: tuple[str, ...] = ()
+
+        def collect(paths: Sequence[Path]) -> tuple[NotePath, ...]:
+            touched.extend(paths)
+            return ()
+
         try:
             with apply.hold_lock(self.state) as held_state:
-                submission = work(replace(self, state=held_state, on_touched=touched.extend, on_applied=_no_notices))
+                submission = work(replace(self, state=held_state, on_touched=collect, on_applied=_no_notices))
                 change_id = submission.change_id
         finally:
             # Also after an error: a part of the work may have been written before it.
             if touched:
-                self._report_touched(touched, change_id)
+                left = self._report_touched(touched, change_id)
         more = self.on_applied(change_id) if change_id else ()
-        return replace(submission, notices=(*submission.notices, *more))
+        return replace(submission, notices=(*submission.notices, *left, *more))
 
     def attempt(self, requests: Sequence[Request], options: SubmitOptions) -> Submission:
         """Carry out a batch as `submit` does, but fail if another writer changes files between reading and writing."""
@@ -254,12 +260,12 @@ class Writer:
                 way = "or take back the other files only (--partial)" if rest_fits else "in the program that made it"
                 error.hint = f"undo what came later first, {way}"
             raise
-        self._notify_touched(
+        left = self._notify_touched(
             (path for file in undone.applied.files for path in (file.before_path, file.after_path) if path),
             undone.applied.change_id,
         )
         _ = self.on_applied(undone.applied.change_id)
-        return undone
+        return replace(undone, applied=replace(undone.applied, notices=(*undone.applied.notices, *left)))
 
     def undoable(self, selector: Selector, run: str = "", *, partial: bool = False) -> list[Change]:
         """Return the changes that an undo would take back, the newest first.
@@ -353,7 +359,9 @@ class Writer:
         unseen = store.hidden_paths(draft.files, self.context.view.visible)
         with store.hiding_errors(unseen):
             applied = apply.apply_effects(self.state, list(draft.effects()), meta)
-        self._notify_touched((path for file in draft.files for path in (file.path, file.place)), applied.change_id)
+        left = self._notify_touched(
+            (path for file in draft.files for path in (file.path, file.place)), applied.change_id
+        )
         files, hidden = report_files(draft)
         notices = (*self.recovered, *applied.notices)
         if self.context.view.policy.sees_all:
@@ -367,21 +375,23 @@ class Writer:
             change_id=applied.change_id,
             files=files,
             hidden=hidden,
-            notices=(*draft.notices, *notices, *self.on_applied(applied.change_id)),
+            notices=(*draft.notices, *notices, *left, *self.on_applied(applied.change_id)),
             rewritten=draft.rewritten,
         )
 
-    def _notify_touched(self, paths: Iterable[NotePath | str], change_id: str) -> None:
-        self._report_touched([self.context.view.root / path for path in dict.fromkeys(paths)], change_id)
+    def _notify_touched(self, paths: Iterable[NotePath | str], change_id: str) -> tuple[str, ...]:
+        return self._report_touched([self.context.view.root / path for path in dict.fromkeys(paths)], change_id)
 
-    def _report_touched(self, paths: Sequence[Path], change_id: str) -> None:
+    def _report_touched(self, paths: Sequence[Path], change_id: str) -> tuple[str, ...]:
+        """Have files indexed; return notices about large ones for which that takes too long here."""
         try:
-            self.on_touched(paths)
+            left = self.on_touched(paths)
         except KeyboardInterrupt as interrupt:
             # The files are written: who isn't told so repeats the command, and adds the same text twice.
             if change_id:
                 interrupt.add_note(f"change {change_id} was made: `knap undo {change_id}` takes it back")
             raise
+        return tuple(f"{path} {_NOT_INDEXED}" for path in left if self.context.view.visible(path))
 
 
 def _names_any(notice: str, paths: Iterable[str]) -> bool:
@@ -541,10 +551,32 @@ def _make_version_reader(state: State) -> Callable[[str], bytes | None]:
     return version
 
 
-def _refresh_index(engine: "Engine", paths: Sequence[Path]) -> None:
+_NOT_INDEXED: Final = "is large: search finds its new text after the next `knap index`, or while `knap watch` runs"
+
+
+def _refresh_index(engine: "Engine", paths: Sequence[Path]) -> tuple[NotePath, ...]:
     """Refresh the index after a write; a failure here doesn't undo the write.
 
     If another process is writing the index, or it can't be written, the next refresh catches up or reports it.
+
+    Returns:
+        Files that are too large for that, and stay in the index as they were; none where a watcher takes them in.
     """
     with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
-        _ = engine.refresh_paths(paths)
+        large = _find_large(engine, paths)
+        _ = engine.refresh_paths([path for path in paths if path not in large])
+        return () if engine.is_followed else tuple(large.values())
+    return ()
+
+
+def _find_large(engine: "Engine", paths: Sequence[Path]) -> dict[Path, NotePath]:
+    """Return those of some files that a search wouldn't index either, and whose names the index has."""
+    from knapper.index.engine import MAX_INLINE_BYTES  # noqa: PLC0415 - as late as the engine is
+
+    large: dict[Path, NotePath] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):  # moved or deleted
+            if path.stat().st_size > MAX_INLINE_BYTES:
+                large[path] = NotePath(path.relative_to(engine.view.root).as_posix())
+    known = engine.store.states_of(large.values())
+    return {path: vault_path for path, vault_path in large.items() if vault_path in known}

@@ -29,8 +29,8 @@ from knapper.cli import output, review
 from knapper.cli.options import GlobalOptions, PipelineOptions, split_words
 from knapper.cli.output import ExitCode, pluralize
 from knapper.config import Settings
-from knapper.errors import BadInput, RefusedError, SetupError
-from knapper.jsontypes import JSONValue, is_object, list_or_empty, object_or_empty
+from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue, is_object, list_or_empty, object_or_empty, objects_in
 
 JSONRow = Mapping[str, JSONValue]
 _MAX_NOTES = 30
@@ -38,14 +38,14 @@ _MAX_NOTES = 30
 
 def render_selection(scout: JSONRow) -> list[str]:
     """Format the chosen notes, each with its reason."""
-    notes = _rows(scout, "selected_notes")
+    notes = objects_in(scout.get("selected_notes"))
     lines = [f"chosen: {pluralize(len(notes), 'note') if notes else 'nothing'} ({scout['confidence']})"]
     return lines + [f"  {one['path']}: {one.get('reason') or one['why']}" for one in notes[:_MAX_NOTES]]
 
 
 def render_context(context: JSONRow) -> list[str]:
     """Format the size of a task's context."""
-    notes = _rows(context, "notes")
+    notes = objects_in(context.get("notes"))
     lines = [f"context: {pluralize(len(notes), 'note')}, about {context['tokens']} tokens"]
     return lines + [f"  {one['path']}: {one['why']}" for one in notes[:_MAX_NOTES]]
 
@@ -65,11 +65,11 @@ def render_outcome(outcome: JSONRow) -> list[str]:
         lines += [*render_question(outcome["question"])]
         lines.append(f'answer it with: knap ask --resume {outcome["run_id"]} "…"')
     lines += [f"open: {path}" for path in list_or_empty(outcome["opened"])]
-    for failure in _rows(object_or_empty(outcome["edit_results"]), "failures"):
+    for failure in objects_in(object_or_empty(outcome["edit_results"]).get("failures")):
         lines.append(f"can't be made: {failure['file']} {failure['position']}: {failure['error']}")
-    for one in _rows(outcome, "removed"):
+    for one in objects_in(outcome.get("removed")):
         lines.append(f"a citation was dropped: {one['citation']}: {one['reason']}")
-    for one in _rows(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")), "sources"):
+    for one in objects_in(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")).get("sources")):
         lines.append(f"source: {one['title']} {one['url']}{_date_suffix(one)}")
     lines += [f"waits for your word: `knap edits show {one}`" for one in list_or_empty(outcome["proposals"])]
     return [*lines, _usage_line(outcome)]
@@ -85,11 +85,6 @@ def _usage_line(outcome: JSONRow) -> str:
 
 def _date_suffix(source: JSONRow) -> str:
     return f" ({source['date']})" if source.get("date") else ""
-
-
-def _rows(row: JSONRow, name: str) -> list[JSONRow]:
-    value = row.get(name)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 _MAX_STEP: Final = 160
@@ -245,9 +240,7 @@ def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, 
     outcome = display.outcome
     if outcome is None:
         raise BadInput("nothing came of it", hint="ask again")
-    if outcome.error is not None and outcome.state in {"failed", "limit"}:
-        kind = RefusedError if outcome.state == "limit" else SetupError
-        raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
+    outcome.check()
     outcome_fields = outcome.as_dict()
     if options.as_json:
         output.write_json(

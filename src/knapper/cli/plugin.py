@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from knapper.errors import RefusedError, SetupError, StorageError
-from knapper.jsontypes import JSONValue, is_list, is_object
+from knapper.jsontypes import JSONValue, is_list, object_or_empty
 from knapper.system import private
 
 PLUGIN_ID: Final = "knapper"
@@ -348,7 +348,7 @@ def _manifest_version(content: bytes) -> str | None:
         manifest: object = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    fields = manifest if is_object(manifest) else {}
+    fields = object_or_empty(manifest)
     version = fields.get("version")
     is_ours = fields.get("id") == PLUGIN_ID and isinstance(version, str) and _VERSION.fullmatch(version)
     return str(version) if is_ours else None

@@ -14,7 +14,7 @@ import click
 
 from knapper import app
 from knapper.agents.events import Error, Usage
-from knapper.agents.runs import service
+from knapper.agents.runs import executor, service
 from knapper.agents.runs.model import (
     ENDED,
     CheckpointEvent,
@@ -381,9 +381,9 @@ def start_run(options: GlobalOptions, task: str, own: RunStartOptions) -> ExitCo
         if order.code_mode and not client_runs.is_ready():
             output.note(options, "preparing the sandbox; this is done once and takes some seconds")
         client_runs.check_vaults(order.also)
-        run = service.create_run(engine, order)
+        run = executor.create_run(engine, order)
         display = RunDisplay(options)
-        code = run_to_end(options, runner, service.carry_out_run(engine, run.id, display.handle), display)
+        code = run_to_end(options, runner, executor.carry_out_run(engine, run.id, display.handle), display)
         return _report_run(options, client_runs, run.id, code)
 
 
@@ -402,7 +402,7 @@ def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> Ex
         engine = client_runs.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
         display = RunDisplay(options)
         limits = _apply_limits(run.order.limits, own)
-        work = service.carry_out_run(engine, run.id, display.handle, replay=own["replay"], limits=limits)
+        work = executor.carry_out_run(engine, run.id, display.handle, replay=own["replay"], limits=limits)
         return _report_run(options, client_runs, run.id, run_to_end(options, runner, work, display))
 
 
@@ -423,7 +423,8 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
 
 def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
-    run_fields = _read_run(options, run_id)
+    with _open_runs(options) as client_runs:
+        run_fields = client_runs.runs.show(run_id).as_dict()
     return output.print_result(options, run_fields, render_tree(objects_in(run_fields["nodes"])))
 
 
@@ -496,11 +497,6 @@ def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
 def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
     with app.open_hub(setup.read_settings(options)) as hub, runs.open_runs(hub) as client_runs:
         yield client_runs
-
-
-def _read_run(options: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
-    with _open_runs(options) as client_runs:
-        return client_runs.runs.show(run_id).as_dict()
 
 
 def _report_run(options: GlobalOptions, client_runs: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:

@@ -218,7 +218,8 @@ class JournalSettings(SettingsSection):
     max_age_days: int = setting(365, "How long the journal keeps changes for undo, in days.", least=1, most=36_500)
     backup_mb: int = setting(
         500,
-        "How much space daily backups of journal, proposals and sessions may use, in megabytes; 0 for no backups.",
+        "How much space daily backups of journal, proposals, conversations, presets, token counts and runs may use, in"
+        " megabytes; 0 for no backups.",
         least=0,
         most=1_000_000,
     )

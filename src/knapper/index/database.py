@@ -6,14 +6,13 @@ import json
 import os
 import secrets
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Final, Self, cast
 
 from knapper.errors import StorageError
 from knapper.index.tokenizer import TOKENIZER, segment
@@ -271,16 +270,6 @@ def part_of(title_row: str, number: int) -> str:
 def new_uid() -> str:
     """Return a new unique id for an index."""
     return secrets.token_hex(8)
-
-
-def return_free_memory() -> None:
-    """Let glibc return what large work on the index has freed, which a server would hold until it ends."""
-    if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - only a writer needs it
-
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 BUSY_MS = 30_000
@@ -642,6 +631,44 @@ def is_certain_damage(error: BaseException | None) -> bool:
     if isinstance(error, StorageError):
         error = error.__cause__
     return isinstance(error, sqlite3.DatabaseError) and _sqlite_code(error) in _DAMAGE_CODES
+
+
+_MARK_FILE: Final = "damaged"
+
+
+def mark_damage(folder: Path, reason: str) -> None:
+    """Record that the index in *folder* is damaged, in a file beside it, since the index itself may not be writable."""
+    # Where the disk is full or read-only, the next one to see the damage tries again.
+    with suppress(OSError):
+        private.write_text(folder / _MARK_FILE, reason)
+
+
+def read_damage_mark(folder: Path) -> str:
+    """Return why the index is marked as damaged; an empty text where it isn't."""
+    try:
+        return (folder / _MARK_FILE).read_text(encoding="utf-8", errors="replace") or "it is marked as damaged"
+    except OSError:
+        return ""
+
+
+def remove_damage_mark(folder: Path) -> None:
+    """Remove the mark of an index that was rebuilt.
+
+    Raises:
+        OSError: The folder can't be written.
+    """
+    (folder / _MARK_FILE).unlink(missing_ok=True)
+
+
+@contextmanager
+def marking_damage(folder: Path) -> Generator[None]:
+    """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, StorageError) as error:
+        if is_certain_damage(error):
+            mark_damage(folder, describe_damage(error))
+        raise
 
 
 def _sqlite_code(error: BaseException | None) -> int:

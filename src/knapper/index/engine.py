@@ -20,9 +20,10 @@ from knapper.index.catalog import Catalog
 from knapper.index.documents import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.models.base import Embedder, EmbedderError
-from knapper.index.refresh import IndexPublisher, Progress, Publishing, RefreshOutcome, RefreshPlan, WriteLock
-from knapper.index.status import Freshness, IndexStatus
+from knapper.index.refresh import Freshness, Publishing, RefreshOutcome, RefreshPlan, WriteLock
+from knapper.index.status import IndexStatus
 from knapper.index.store import IndexStore
+from knapper.system import arrays
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -30,6 +31,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.index.feed import ChangeFeed
     from knapper.index.models.base import Reranking
+    from knapper.index.refresh import IndexPublisher, Progress
     from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import Fusion, SnapshotCache
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 _SCAN_BUDGET_S = 0.6
 """How long a search may look for changed files before it answers from the index as it is."""
 _MAX_INLINE_FILES = 200
-_MAX_INLINE_BYTES = 4_000_000
+MAX_INLINE_BYTES = 4_000_000
 """How many changed files, and of what size together, a search indexes itself: about a second's work."""
 _MAX_INLINE_REPORTS = 1_000
 """How many reported files and folders a search looks at itself."""
@@ -104,7 +106,7 @@ class Engine:
         self.compare_every_s = compare_every_s
         self.store = IndexStore(folder / database.INDEX_FILE)
         if self.store.database.replaced:
-            status.mark_damage(folder, self.store.database.replaced)
+            database.mark_damage(folder, self.store.database.replaced)
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
@@ -223,7 +225,7 @@ class Engine:
 
     def _find_damage(self) -> str:
         damage = status.find_damage(self.store.database)
-        database.return_free_memory()
+        arrays.return_free_memory()
         if not damage:
             self.store.database.trust()
         return damage
@@ -242,13 +244,13 @@ class Engine:
         with self._inline_refresh_lock:
             damage = "" if stored.is_trusted or self.damage else self._find_damage()
             if damage:
-                status.mark_damage(self.folder, damage)
+                database.mark_damage(self.folder, damage)
             return damage
 
     def _rebuild(self, progress: Progress | None) -> RefreshOutcome:
         """Clear the index, and read the whole vault."""
         self.store.clear()
-        status.remove_damage_mark(self.folder)
+        database.remove_damage_mark(self.folder)
         self.store.database.trust()
         return self._refresh_all(progress)
 
@@ -284,7 +286,7 @@ class Engine:
     @property
     def damage(self) -> str:
         """Return why the index has to be rebuilt; empty where nothing is known of any damage."""
-        return status.read_damage_mark(self.folder)
+        return database.read_damage_mark(self.folder)
 
     @property
     def is_complete(self) -> bool:
@@ -301,7 +303,7 @@ class Engine:
 
     def _report_damage(self, damage: str) -> StorageError:
         """Mark the index as damaged, and return the error that says so."""
-        status.mark_damage(self.folder, damage)
+        database.mark_damage(self.folder, damage)
         return StorageError(
             f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` rebuilds it from the notes"
         )
@@ -360,9 +362,7 @@ class Engine:
         _ = self._find_foreign_damage()
         with self._explained():
             began = dt.datetime.now().astimezone()
-            checked = self._check_events(policy, began)
-            if checked is None:
-                checked = self._check_files(policy, began)
+            checked = self._check_events(policy, began) or self._check_files(policy, began)
             pending = self._embed_inline() if meaning else 0
             if pending and policy is not None and not policy.sees_all:
                 pending = self.status(Filter(policy=policy)).pending
@@ -414,7 +414,7 @@ class Engine:
             with self._write_lock.acquire(wait_s=_REPORTS_LOCK_WAIT_S) as is_acquired:
                 if is_acquired:
                     plan = self._plan(touched)
-                    is_acquired = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
+                    is_acquired = plan.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
                     if is_acquired and plan.is_due:
                         self._carry_out(plan, None, whole=False)
                 return is_acquired
@@ -429,17 +429,17 @@ class Engine:
 
     def _check_files(self, policy: Policy | None, began: dt.datetime) -> Freshness:
         """Compare the vault's files with the index for a limited time, and index a few changes."""
-        generation_before = self.store.generation()
+        generation = self.store.generation()
         plan, unchecked = self._scan_briefly()
-        stale = plan.stale if policy is None else plan.count_visible_to(policy)
-        is_refresh_due = plan.is_due or not self.is_complete or not self._has_current_rules
-        is_small = plan.fits(_MAX_INLINE_FILES, _MAX_INLINE_BYTES)
-        if unchecked and plan.is_due and is_small and self._refresh_inline(plan, generation_before, whole=False):
-            # What was found in time is indexed; the answer says that not all files were looked at.
-            stale = 0
-        if not unchecked and (
-            not is_refresh_due or (is_small and self._refresh_inline(plan, generation_before, whole=True))
-        ):
+        stale = plan.count_visible_to(policy)
+        is_due = plan.is_due or not self.is_complete or not self._has_current_rules
+        is_small = plan.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
+        quick = plan.without_large(MAX_INLINE_BYTES)
+        is_quick = quick.is_due and quick.fits(_MAX_INLINE_FILES, MAX_INLINE_BYTES)
+        if (unchecked or not is_small) and is_quick and self._refresh_inline(quick, generation, whole=False):
+            # What was found in time, and isn't large, is indexed; the answer says that this isn't all.
+            stale -= quick.count_visible_to(policy)
+        if not unchecked and (not is_due or (is_small and self._refresh_inline(plan, generation, whole=True))):
             return self._all_current(began)
         return self._freshness(stale, unchecked=unchecked)
 
@@ -640,6 +640,7 @@ class Engine:
             with self._inline_refresh_lock, self._write_lock.acquire(wait_s=0) as is_acquired:
                 if is_acquired and self.store.generation() != generation_before:
                     plan, unchecked = self._scan_briefly()
+                    plan = plan if whole else plan.without_large(MAX_INLINE_BYTES)
                     is_acquired = not unchecked or not whole
                 if is_acquired and self.damage:
                     return self._rebuild_small()
@@ -684,7 +685,7 @@ class Engine:
         if not self._has_current_rules:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.
             self.store.set_meta(_RULES_META, "")
-        with refresh.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
+        with database.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
             outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
             is_first_complete = whole and self.store.meta("complete") != "1"
             if outcome.indexed or outcome.removed or is_first_complete:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import sqlite3
 import sys
 import threading
 import time
@@ -17,7 +15,6 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from knapper.errors import KnapError, StorageError
-from knapper.index import database, status
 from knapper.index.documents import FileRecord, FileState
 from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped, learn_floor
 from knapper.index.store import IndexStore, floor_key
@@ -55,7 +52,7 @@ def make_signal(file: Path) -> bool:
 
 def remove_signal(file: Path) -> None:
     """Remove a signal file, where that is possible; an old one does no harm."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         file.unlink(missing_ok=True)
 
 
@@ -83,6 +80,7 @@ def ask_watcher(folder: Path, wait_s: float = _ASK_WAIT_S) -> bool:
     return True
 
 
+HEARTBEAT_FILE: Final = "watch.beat"
 _HEARTBEAT_TIMEOUT_S = 10.0
 """A watcher whose last heartbeat is older than this counts as ended."""
 
@@ -166,22 +164,11 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
         lock.release()
 
 
-def write_heartbeat(folder: Path) -> None:
-    """Write a watcher's heartbeat; does nothing while the index's folder is deleted."""
-    with suppress(FileNotFoundError):
-        private.touch(folder / "watch.beat")
-
-
-def remove_heartbeat(folder: Path) -> None:
-    """Remove the heartbeat."""
-    (folder / "watch.beat").unlink(missing_ok=True)
-
-
 def is_watched(folder: Path) -> bool:
     """Return whether a watcher is running for the vault, in any process."""
     try:
         # The absolute value, as the clock may have been set back.
-        return abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
+        return abs(time.time() - (folder / HEARTBEAT_FILE).stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
     except FileNotFoundError:
         return False
 
@@ -198,6 +185,35 @@ class Progress(Protocol):
 
     def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Report a step; *total* is 0 where it isn't known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """Whether results may be incomplete, and why."""
+
+    stale: int = 0
+    """Files that are known to differ from the index."""
+    unchecked: bool = False
+    """The time of a search was too short to check every file for changes, and no watcher is running."""
+    incomplete: bool = False
+    """The whole vault hasn't been read yet, or the index is damaged."""
+    damaged: bool = False
+    """The index has to be rebuilt, and answers may be wrong until then."""
+    filling: bool = False
+    """A process is indexing the missing files right now."""
+    pending: int = 0
+    """Chunks without a vector, which search by meaning can't find yet."""
+    as_of: str = ""
+    """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
+    notices: tuple[str, ...] = ()
+    """What the client should know of the vault itself."""
+    is_published: bool = False
+    """Another machine has the vault's files, and indexes, embeds and publishes them."""
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether all that was saved before the check is in the index."""
+        return not (self.stale or self.unchecked or self.incomplete)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +251,15 @@ class RefreshPlan:
         size = sum(stat.size for stat in self.changed if stat.kind != "attachment")
         return self.stale <= files and size <= text_bytes
 
-    def count_visible_to(self, policy: Policy) -> int:
-        """Return the number of those that a client may see."""
+    def without_large(self, max_bytes: int) -> RefreshPlan:
+        """Return the plan without changed files of more bytes; attachments aren't read."""
+        changed = tuple(stat for stat in self.changed if stat.kind == "attachment" or stat.size <= max_bytes)
+        return replace(self, changed=changed)
+
+    def count_visible_to(self, policy: Policy | None) -> int:
+        """Return the number of stale files that a client may see; None sees all."""
+        if policy is None:
+            return self.stale
         path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
             (path, path) for path in self.gone
         ]
@@ -390,13 +413,8 @@ def compare_files(
             doubtful.append(stat)
         else:
             unchanged += 1
-    return RefreshPlan(
-        changed=tuple(changed), doubtful=tuple(doubtful), gone=_removed_paths(known, unreadable), unchanged=unchanged
-    )
-
-
-def _removed_paths(missing: Iterable[NotePath], unreadable: Sequence[str]) -> tuple[NotePath, ...]:
-    return tuple(path for path in missing if not any(path == c or path.startswith(f"{c}/") for c in unreadable))
+    gone = tuple(path for path in known if not any(path == c or path.startswith(f"{c}/") for c in unreadable))
+    return RefreshPlan(changed=tuple(changed), doubtful=tuple(doubtful), gone=gone, unchanged=unchanged)
 
 
 def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> RefreshPlan:
@@ -446,17 +464,6 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget
         settled=(*plan.settled, *settled_files),
         unchanged=plan.unchanged + compared - len(changed),
     )
-
-
-@contextmanager
-def marking_damage(folder: Path) -> Generator[None]:
-    """Mark the index as damaged where that is what keeps it from being written, so that it is rebuilt."""
-    try:
-        yield
-    except (sqlite3.DatabaseError, StorageError) as error:
-        if database.is_certain_damage(error):
-            status.mark_damage(folder, database.describe_damage(error))
-        raise
 
 
 def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None) -> RefreshOutcome:
@@ -531,7 +538,6 @@ def embed_pending(
         KnapError: The embedder failed, or another process embeds with vectors of another length; those stored before
             are kept.
     """
-    # Imported here, as loading the Markdown parser takes 60 ms.
     from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
 
     total = store.count_pending(embedder.model_id)

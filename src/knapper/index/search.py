@@ -598,10 +598,10 @@ def _omission_remark(query: Query, mode: SearchMode) -> str:
     return f"a long question: of {which} different words, the {fulltext.MAX_RANKED_WORDS} that weigh most were used"
 
 
-def _model_changed_error() -> EmbedderError:
+def _model_changed_error(snapshot: IndexSnapshot) -> EmbedderError:
     return EmbedderError(
         "the embedder gives other vectors than it gave to the index: the model behind its name was changed",
-        hint="run `knap index --full`",
+        hint=snapshot.new_vectors_hint,
         code="embedder_changed",
     )
 
@@ -615,8 +615,9 @@ def _without_unfit_vector(snapshot: IndexSnapshot, prepared: _PreparedSearch) ->
     if prepared.vector is None or snapshot.fits(prepared.vector):
         return prepared
     if prepared.question.mode == "semantic":
-        raise _model_changed_error()
-    remark = f"searched by words only: {_model_changed_error().message}; {_model_changed_error().hint}"
+        raise _model_changed_error(snapshot)
+    error = _model_changed_error(snapshot)
+    remark = f"searched by words only: {error.message}; {error.hint}"
     return replace(prepared, vector=None, remarks=[*prepared.remarks, remark])
 
 

@@ -39,6 +39,11 @@ RANKING_THREAD_PREFIX = "ranking"
 class IndexSnapshot(Protocol):
     """One consistent state of the index; higher scores are better."""
 
+    @property
+    def new_vectors_hint(self) -> str:
+        """Return how vectors of another model are replaced."""
+        ...
+
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Return the best chunks by the query's words, best first."""
         ...
@@ -212,6 +217,11 @@ class SqliteSnapshot:
                 return self.vector_cache.rank(vector, limit=limit, allowed=allowed, without=logged)
 
         return read
+
+    @property
+    def new_vectors_hint(self) -> str:
+        """Name the command."""
+        return "run `knap index --full`"
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Compare the dimensions."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,6 @@ from knapper.index import database, store
 from knapper.index.documents import check_digests, damage_error, digest_rows, vector_checksum
 from knapper.index.store import IndexStore
 from knapper.index.words import fts5
-from knapper.system import private
 from knapper.system.arrays import np
 from knapper.vault import walk
 from knapper.vault.access import Policy
@@ -25,33 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from knapper.index.database import Database
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
-    """Whether results may be incomplete, and why."""
-
-    stale: int = 0
-    """Files that are known to differ from the index."""
-    unchecked: bool = False
-    """The time of a search was too short to check every file for changes, and no watcher is running."""
-    incomplete: bool = False
-    """The whole vault hasn't been read yet, or the index is damaged."""
-    damaged: bool = False
-    """The index has to be rebuilt, and answers may be wrong until then."""
-    filling: bool = False
-    """A process is indexing the missing files right now."""
-    pending: int = 0
-    """Chunks without a vector, which search by meaning can't find yet."""
-    as_of: str = ""
-    """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
-    notices: tuple[str, ...] = ()
-    """What the client should know of the vault itself."""
-
-    @property
-    def is_current(self) -> bool:
-        """Return whether all that was saved before the check is in the index."""
-        return not (self.stale or self.unchecked or self.incomplete)
 
 
 _MAX_LISTED = 50
@@ -206,7 +177,6 @@ def _count_allowed(files: str | None, allowed: NDArray[np.bool_]) -> int:
 
 
 _FULL_TEXT_TABLES: Final = ("chunk_words", "title_words", "name_grams", "property_grams")
-_MARK_FILE: Final = "damaged"
 
 
 def find_damage(index: Database, *, words_too: bool = True) -> str:
@@ -286,27 +256,3 @@ def _check_rows(connection: sqlite3.Connection) -> None:
         f" JOIN files f ON f.id = c.id >> {database.CHUNK_BITS}"
     )
     check_digests(rows)
-
-
-def mark_damage(folder: Path, reason: str) -> None:
-    """Record that the index in *folder* is damaged, in a file beside it, since the index itself may not be writable."""
-    # Where the disk is full or read-only, the next one to see the damage tries again.
-    with suppress(OSError):
-        private.write_text(folder / _MARK_FILE, reason)
-
-
-def read_damage_mark(folder: Path) -> str:
-    """Return why the index is marked as damaged; an empty text where it isn't."""
-    try:
-        return (folder / _MARK_FILE).read_text(encoding="utf-8", errors="replace") or "it is marked as damaged"
-    except OSError:
-        return ""
-
-
-def remove_damage_mark(folder: Path) -> None:
-    """Remove the mark of an index that was rebuilt.
-
-    Raises:
-        OSError: The folder can't be written.
-    """
-    (folder / _MARK_FILE).unlink(missing_ok=True)

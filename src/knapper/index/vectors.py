@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from knapper.index import database, documents
 from knapper.index.database import VECTORS_PREFIX, Database
+from knapper.system import arrays
 from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def build(index: Database, model: str) -> None:
         # Another process may have begun the index anew.
         if database.state_of(connection)[0] == uid:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_META, name))
-    database.return_free_memory()
+    arrays.return_free_memory()
     remove_stray_files(index)
 
 

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
 from knapper.errors import ConflictError
-from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
-from knapper.index.refresh import RULE_FILES, Progress, RefreshOutcome
+from knapper.index.refresh import HEARTBEAT_FILE, RULE_FILES, Progress, RefreshOutcome
+from knapper.system import private
 
 _DEBOUNCE_S = 0.06
 """How long changes are collected: editors save a file in several steps. Readers don't wait for that."""
@@ -25,6 +26,17 @@ _RESTART_PAUSE_S = 1.0
 """Pause before the watch starts over after its reports failed."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
+
+
+def write_heartbeat(folder: Path) -> None:
+    """Write a watcher's heartbeat; does nothing while the index's folder is deleted."""
+    with suppress(FileNotFoundError):
+        private.touch(folder / HEARTBEAT_FILE)
+
+
+def remove_heartbeat(folder: Path) -> None:
+    """Remove the heartbeat."""
+    (folder / HEARTBEAT_FILE).unlink(missing_ok=True)
 
 
 def follow_vault(
@@ -74,11 +86,11 @@ def _follow(
         try:
             with engine.followed_by(feed):
                 # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
-                refresh.write_heartbeat(engine.folder)
+                write_heartbeat(engine.folder)
                 on_change(outcome)
                 _follow_changes(engine, feed, on_change, stop)
         finally:
-            refresh.remove_heartbeat(engine.folder)
+            remove_heartbeat(engine.folder)
 
 
 def _follow_changes(
@@ -95,7 +107,7 @@ def _follow_changes(
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
             if not feed.is_intact:
                 return
-            refresh.write_heartbeat(engine.folder)
+            write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
                 engine.publish(stop=stop)
         try:

@@ -19,7 +19,7 @@ from knapper import __version__
 from knapper.config import Settings
 from knapper.config.sections import DEFAULT_PORT, ServerSettings
 from knapper.errors import SetupError, StorageError
-from knapper.jsontypes import is_object
+from knapper.jsontypes import is_object, object_or_empty
 from knapper.system import private
 
 MAY_PASS: Final = frozenset({"already_serving", "no_address", "port_taken"})
@@ -264,7 +264,7 @@ def read_health(url: str) -> Mapping[str, object] | None:
         decoded: object = json.loads(body) if head.split(b" ")[1:2] == [b"200"] else None
     except (OSError, ValueError, RecursionError):
         return None
-    health = decoded if is_object(decoded) else {}
+    health = object_or_empty(decoded)
     return health if health.get("product") == PRODUCT else None
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, TypedDict
 from knapper.app import Hub
 from knapper.errors import KnapError
 from knapper.index import database
+from knapper.index.refresh import Freshness
 from knapper.index.search import SearchRequest
-from knapper.index.status import Freshness
 from knapper.server import security
 from knapper.tools import table
 from knapper.tools.context import SharedRefresh
@@ -64,7 +64,7 @@ class ReaderRequest(TypedDict):
     tool: str
     arguments: Mapping[str, object]
     as_of: str
-    """As in `knapper.index.status.Freshness`: the server has just found the index current."""
+    """As in `knapper.index.refresh.Freshness`: the server has just found the index current."""
     uid: str
     generation: int
     """The state of the index then; a reader answers from this one or a later one."""

@@ -37,7 +37,7 @@ from knapper.tools import answers
 
 if TYPE_CHECKING:
     from knapper.app import Hub
-    from knapper.index.status import Freshness
+    from knapper.index.refresh import Freshness
     from knapper.server.workers import WorkerThreads
 
 LOG: Final = logging.getLogger("knapper.server.readers")

@@ -221,14 +221,14 @@ async def return_memory(
 
     The allocator keeps what lies below the last block in use, which after an hour of requests is as much as is used.
     """
-    from knapper.index import database  # noqa: PLC0415 - whoever imports this needn't wait for it
+    from knapper.system import arrays  # noqa: PLC0415 - whoever imports this needn't wait for it
 
     async def keep() -> None:
         returned_at = 0.0
         while True:
             await asyncio.sleep(every_s)
             if time.process_time() - returned_at >= work_s:
-                await asyncio.to_thread(database.return_free_memory)
+                await asyncio.to_thread(arrays.return_free_memory)
                 returned_at = time.process_time()
 
     task = asyncio.create_task(keep(), name="return of memory")

@@ -9,33 +9,59 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import sys
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from knapper.system import private
 
+_BLAS_THREADS: Final = "OPENBLAS_NUM_THREADS"
+
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
 
     import numpy as np
     from numpy.typing import NDArray
 else:
 
+    def _import_numpy() -> ModuleType:
+        """Import numpy without the threads that its algebra starts for each processor.
+
+        They take as long as the rest of the import, and answers are sums over mapped files, which wait for memory.
+        """
+        is_open = _BLAS_THREADS not in os.environ  # noqa: TID251 - the library reads this while it is imported
+        if is_open:
+            os.environ[_BLAS_THREADS] = "1"  # noqa: TID251 - and nobody else does
+        try:
+            return import_module("numpy")
+        finally:
+            if is_open:
+                _ = os.environ.pop(_BLAS_THREADS, None)  # noqa: TID251 - processes started from here don't inherit it
+
     class _DeferredNumpy:
         """Stand-in for the module that imports it at the first attribute."""
 
         def __getattr__(self, name: str) -> object:
-            import numpy  # noqa: PLC0415 - the point of this module
-
             # Kept, so that only the first use of a name comes here. The import's own lock orders threads.
-            value = self.__dict__[name] = getattr(numpy, name)
+            value = self.__dict__[name] = getattr(_import_numpy(), name)
             return value
 
     np = _DeferredNumpy()
 
-__all__ = ["ArrayFile", "ArrayToWrite", "first_of_groups", "normalize_rows", "np", "open_arrays", "write_arrays"]
+__all__ = [
+    "ArrayFile",
+    "ArrayToWrite",
+    "first_of_groups",
+    "normalize_rows",
+    "np",
+    "open_arrays",
+    "return_free_memory",
+    "write_arrays",
+]
 
 _ALIGNMENT: Final = 64
 _HEADER_BYTES: Final = 8_192
@@ -143,3 +169,13 @@ def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     np.divide(rows, lengths, out=rows, where=lengths > 0)
     return rows
+
+
+def return_free_memory() -> None:
+    """Let glibc return what large work on arrays has freed, which a server would hold until it ends."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - only a writer needs it
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

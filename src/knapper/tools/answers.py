@@ -129,10 +129,10 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
 
 def _mark_if_pending(context: Context, note: Note) -> None:
     """Taint the client if an edit that waits in a note was proposed by one that had read foreign text."""
+    if not note.may_have_pending or context.rights.grants.is_person:
+        return
     from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
 
-    if not pending.may_have_pending(note.raw, note.outline) or context.rights.grants.is_person:
-        return
     block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
     proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
     if proposal:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.index.engine import Engine
-    from knapper.index.status import Freshness
+    from knapper.index.refresh import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
     from knapper.vault.access import Grants, Policy
@@ -659,6 +659,17 @@ def missing_names(context: Context, where: Filter) -> Iterator[str]:
     for test in where.properties[:_MAX_NAMES]:
         if test.op in _NEEDS_PROPERTY and not has_property(context, test.name):
             yield f"no note has the property '{test.name}'"
+
+
+def missing_folders(context: Context, excluded: Iterable[str]) -> Iterator[str]:
+    """Yield a remark for each excluded folder that isn't there, with the nearest: a mistyped one excludes nothing."""
+    for raw in excluded:
+        try:
+            _ = resolve_folder(context, raw)
+        except NotFound as error:
+            yield f"{error.message}, so that nothing is excluded with it; {error.hint}"
+        except (BadInput, RefusedError) as error:
+            yield f"{error.message}, so that nothing is excluded with it"
 
 
 def has_property(context: Context, name: str) -> bool:

@@ -1,18 +1,18 @@
 """List changes from the journal, and undo them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
 
 from knapper.changes.disk import apply, undo
 from knapper.changes.disk import plan as disk_plan
-from knapper.changes.disk.journal import Change
+from knapper.changes.disk.journal import Change, Journal
 from knapper.changes.disk.plan import Conflict, FileResult
 from knapper.changes.disk.undo import ChangeFilter, Last, OfProposal, OfRun, One, Selector, Since
 from knapper.changes.text import diff
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput
+from knapper.errors import BadInput, NotFound, StorageError
 from knapper.tools import answers
 from knapper.tools.context import Context, resolve_filter
 from knapper.tools.shapes.write import ChangeList, ChangeRow, FileAction, UndoConflict, UndoResult, WrittenFile
@@ -123,7 +123,8 @@ def undo_change(
         partial: Skip files that were changed since, or whose changes the journal had to drop, and undo the rest.
 
     Returns:
-        ``undone``: ids of the undone changes; ``files``; ``left``: files that were skipped, since they were changed.
+        ``undone``: ids of the undone changes; ``files``, edited ones with their diff; ``left``: files that were
+        skipped, since they were changed.
 
     Raises:
         NotFound: There is nothing to undo.
@@ -137,12 +138,15 @@ def undo_change(
     if options.dry_run:
         return _undo_plan(context, selector, options.run, partial=partial)
     result = context.writer.undo(selector, reason=options.reason, partial=partial, run=options.run)
+    change_journal = context.writer.state.journal
+    files = _file_rows(context, result.applied.files, lambda file: _edit_diff(change_journal, file))
+    answers.mark_shown_paths(context, (file["path"] for file in files if "diff" in file))
     answer: UndoResult = {
         "success": True,
         "status": "applied",
         "change_id": result.applied.change_id,
         "undone": [*result.changes],
-        "files": _file_rows(context, result.applied.files),
+        "files": files,
     }
     if result.left:
         answer["left"] = _conflict_rows(result.left)
@@ -194,7 +198,7 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
         "success": True,
         "status": "planned",
         "undone": [change.id for change in changes],
-        "files": _file_rows(context, disk_plan.file_results(plan.steps), plan.contents),
+        "files": _file_rows(context, disk_plan.file_results(plan.steps), lambda file: _file_diff(file, plan.contents)),
     }
     if plan.conflicts:
         answer["left"] = _conflict_rows(plan.conflicts)
@@ -222,16 +226,21 @@ def _change_row(context: Context, change: Change) -> ChangeRow:
     return row
 
 
+def _no_diff(_: FileResult) -> str:
+    return ""
+
+
 def _file_rows(
     context: Context,
     files: Iterable[FileResult],
-    contents: Mapping[str, bytes] | None = None,
+    diff_of: Callable[[FileResult], str] = _no_diff,
     *,
     trashed: Collection[str] = (),
 ) -> list[WrittenFile]:
     visible_files = (file for file in files if _is_visible(context, file))
     return [
-        _file_row(file, contents, "trashed" if file.path in trashed else _file_action(file)) for file in visible_files
+        _file_row(file, diff_of(file), "trashed" if file.path in trashed else _file_action(file))
+        for file in visible_files
     ]
 
 
@@ -248,7 +257,7 @@ def _is_visible(context: Context, file: FileResult) -> bool:
     return all(context.view.visible(end) for end in vault_paths)
 
 
-def _file_row(file: FileResult, contents: Mapping[str, bytes] | None, action: FileAction) -> WrittenFile:
+def _file_row(file: FileResult, file_diff: str, action: FileAction) -> WrittenFile:
     before, after = file.before_path, file.after_path
     row: WrittenFile = {
         "action": action,
@@ -256,7 +265,7 @@ def _file_row(file: FileResult, contents: Mapping[str, bytes] | None, action: Fi
         "target": (after or "") if before and after != before else "",
         "before_hash": file.before_hash or "",
         "hash": file.after_hash or "",
-        "diff": _file_diff(file, contents) if contents is not None else "",
+        "diff": file_diff,
     }
     for name in ("target", "before_hash", "hash", "diff"):
         if not row.get(name):
@@ -281,6 +290,17 @@ def _file_diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
     old, new = contents.get(file.before_hash or "", b""), contents.get(file.after_hash or "", b"")
     is_known = all(name is None or name in contents for name in (file.before_hash, file.after_hash))
     return diff.unified_diff(old, new, file.path) if is_known and old != new else ""
+
+
+def _edit_diff(change_journal: Journal, file: FileResult) -> str:
+    """Return the diff of a file that an applied change edited; empty where it was made, moved or removed."""
+    if file.before_path != file.after_path or file.before_hash is None or file.after_hash is None:
+        return ""
+    try:
+        contents = {name: change_journal.content(name) for name in (file.before_hash, file.after_hash)}
+    except (NotFound, StorageError):  # dropped for the journal's limits, or damaged; the undo itself is done
+        return ""
+    return _file_diff(file, contents)
 
 
 def _conflict_rows(conflicts: Iterable[Conflict]) -> list[UndoConflict]:

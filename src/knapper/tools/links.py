@@ -12,7 +12,7 @@ from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
 from knapper.index.graph import Edge, NameLookup
 from knapper.tools import answers, search
-from knapper.tools.context import Context, check_text, check_texts, resolve_folder
+from knapper.tools.context import Context, check_text, check_texts, missing_folders, resolve_folder
 from knapper.tools.shapes.read import (
     BacklinkPage,
     BrokenLinkPage,
@@ -335,7 +335,8 @@ def get_links_recursive(
         for reached_path, steps, via in page_rows
         if reached_path in titles
     ]
-    remarks = () if is_complete else (f"more than {_MAX_REACHED} notes are linked: only the first are listed",)
+    cut = () if is_complete else (f"more than {_MAX_REACHED} notes are linked: only the first are listed",)
+    remarks = (*cut, *missing_folders(context, excluded))
     page = answers.page_of(rows, len(reached), limit, offset)
     return {"path": source, "depth": depth, **page, **search.freshness_fields(freshness, remarks)}
 

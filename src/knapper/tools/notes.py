@@ -22,6 +22,7 @@ from knapper.tools.context import (
     check_name,
     check_text,
     has_property,
+    missing_folders,
     missing_names,
     resolve_folder,
 )
@@ -136,7 +137,8 @@ def find_notes(
         listing = context.index.catalog.find(listing_query)
     rows = _note_rows(context, listing.entries, fields)
     absent_names = () if listing.total else missing_names(context, where)
-    remarks = (*remarks, *absent_names, *_sort_remark(context, order))
+    absent_folders = missing_folders(context, where.exclude_folders)
+    remarks = (*remarks, *absent_folders, *absent_names, *_sort_remark(context, order))
     return {
         **answers.page_of(rows, listing.total, limit, offset),
         **_nearest_fields(nearest),

@@ -11,8 +11,8 @@ from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter, PropertyOp, PropertyTest
+from knapper.index.refresh import Freshness
 from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
-from knapper.index.status import Freshness
 from knapper.tools import answers
 from knapper.tools.context import (
     Context,
@@ -20,6 +20,7 @@ from knapper.tools.context import (
     build_filter,
     check_name,
     check_text,
+    missing_folders,
     missing_names,
     parse_day,
     resolve_folder,
@@ -121,6 +122,7 @@ def search_vault(
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     remarks = [*ranking.remarks]
+    remarks += missing_folders(context, where.exclude_folders)
     if not ranking.hits:
         remarks += missing_names(context, where)
     explain = more.get("explain", False)
@@ -356,10 +358,11 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> Index
     elif freshness.stale:
         remedy = "they are being indexed right now; ask again later" if freshness.filling else _REMEDY
         notes.append(f"{freshness.stale} changed files aren't in the index yet: {remedy}")
-    elif freshness.unchecked:
+    elif freshness.unchecked and not freshness.is_published:  # else a notice says that the server doesn't answer
         notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
-        notes.append(f"{freshness.pending} passages can be found by words only until they are embedded")
+        where = ", which the machine with the files does" if freshness.is_published else ""
+        notes.append(f"{freshness.pending} passages can be found by words only until they are embedded{where}")
     fields: IndexFields = {
         "index_stale": bool(freshness.stale) or freshness.unchecked,
         "as_of": freshness.as_of,

@@ -439,6 +439,12 @@ class Note:
     """Hash of ``raw``, which a change names as its base."""
     outline: Outline
 
+    @property
+    def may_have_pending(self) -> bool:
+        """Return whether pending edits may wait in it, by a look that needs no structure."""
+        data = source.utf8_bytes(self.raw, self.outline)
+        return any(mark in data for mark in source.PENDING_MARKS)
+
 
 def read_note(root: Path, path: NotePath, *, max_bytes: int = files.DEFAULT_MAX_BYTES) -> Note:
     """Read and parse a note.

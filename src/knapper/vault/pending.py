@@ -27,7 +27,7 @@ _FENCE_OPENING: Final = re.compile(rb"(?P<lead>[ \t>]*)(?P<fence>`{3,})ai-edit[ 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """Lone surrogates, which JSON can hold and UTF-8 can't."""
 _LINE_LEAD: Final = b" \t>"
-_PENDING_TAG: Final = b"#ai_edit"
+_FENCE_MARK, _PENDING_TAG = source.PENDING_MARKS
 _EDIT_KINDS: Final[dict[str, EditKind]] = {"replace": "replace", "add": "add", "delete": "delete"}
 _EDIT_FIELDS: Final = frozenset({"id", "type", "before", "after"})
 
@@ -60,11 +60,6 @@ class _Edit:
     after: str
 
 
-def may_have_pending(raw: bytes, outline: Outline) -> bool:
-    """Return whether `find_pending` could find anything; uses only the outline's encoding."""
-    return _has_marker(_utf8_bytes(raw, outline))
-
-
 def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
     """Find all pending blocks in order; those that a person edited or partly deleted have a `problem`.
 
@@ -74,8 +69,8 @@ def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         raw: The file.
         outline: Its outline.
     """
-    data = _utf8_bytes(raw, outline)
-    if not _has_marker(data):
+    data = source.utf8_bytes(raw, outline)
+    if not any(mark in data for mark in source.PENDING_MARKS):
         return ()
     finder = _PendingFinder(data, outline)
     blocks = list(finder.blocks())
@@ -86,14 +81,6 @@ def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         replace(block, problem="duplicate_id") if counts[block.id] > 1 and block.problem is None else block
         for block in blocks
     )
-
-
-def _utf8_bytes(raw: bytes, outline: Outline) -> bytes:
-    return source.decode(raw).data if outline.encoding == "utf-16" else raw
-
-
-def _has_marker(data: bytes) -> bool:
-    return b"`ai-edit" in data or _PENDING_TAG in data
 
 
 class _PendingFinder:
@@ -107,7 +94,7 @@ class _PendingFinder:
 
     def blocks(self) -> Iterator[PendingBlock]:
         """Find the blocks that begin with an opening fence."""
-        at = self._data.find(b"`ai-edit")
+        at = self._data.find(_FENCE_MARK)
         while at >= 0:
             number = self._lines.line_number(at)
             match = _FENCE_OPENING.fullmatch(self._row(number))
@@ -116,7 +103,7 @@ class _PendingFinder:
                 block = self._block(number, match)
                 yield block
                 search_from = max(block.stop, search_from)
-            at = self._data.find(b"`ai-edit", search_from)
+            at = self._data.find(_FENCE_MARK, search_from)
 
     def remnants(self, whole: SpanSet) -> Iterator[PendingBlock]:
         """Find tags whose block is missing, or has lost its opening fence."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Final, Literal
 
 from knapper.jsontypes import JSONValue
 
@@ -181,6 +181,10 @@ class Outline:
     """Text of a canvas or base, which has no sections and blocks; empty for Markdown."""
 
 
+PENDING_MARKS: Final = (b"`ai-edit", b"#ai_edit")
+"""In the fence and the tag of each pending edit; see `knapper.vault.pending`."""
+
+
 Span = tuple[int, int]
 
 
@@ -327,6 +331,11 @@ def decode(raw: bytes) -> Source:
         problems = (Problem(code="not_utf8", message=message, line=line),)
         encoding = encoding if encoding == "utf-8-sig" else "unknown"
     return Source(data=data, encoding=encoding, problems=problems + _nul_problems(data))
+
+
+def utf8_bytes(raw: bytes, outline: Outline) -> bytes:
+    """Return a file's bytes as its outline's offsets count in them."""
+    return decode(raw).data if outline.encoding == "utf-16" else raw
 
 
 def _transcode_utf16(raw: bytes) -> Source:

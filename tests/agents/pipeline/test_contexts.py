@@ -376,13 +376,16 @@ def no_writer() -> NoReturn:
 
 
 def gather_near(
-    base: Path, embedder: worlds.WordEmbedder | None, wanted: Mapping[str, Any]
+    base: Path,
+    embedder: worlds.WordEmbedder | None,
+    wanted: Mapping[str, Any],
+    excluded: tuple[str, ...] = ("Old",),
 ) -> pipeline_context.UnifiedContext:
     """Gather what goes with Start.md, which has no links; one folder is a wall, another hidden."""
     index = worlds.engine(worlds.fill(base / "v", BY_MEANING), base / "s", embedder)
     _ = index.refresh()
     view = index.view.with_policy(Policy(client="guest", hidden=("Hidden/",)))
-    scope = ContextScopeConfig(excluded_folders=("Old",))
+    scope = ContextScopeConfig(excluded_folders=excluded)
     request = TaskRequest(task="t", current="Start.md", scope=scope, **wanted)
     with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
         return pipeline_context.gather_context(context, request, None, mark="m")
@@ -416,6 +419,12 @@ def test_where_nothing_is_near_in_meaning_or_the_index_has_none_that_is_said(tmp
         "no note is near in meaning by 50 % (agents.semantic_similarity), or the index has no vectors yet",
     )
     assert "by 100 %" in strict.notices[0]
+
+
+def test_an_excluded_folder_that_is_not_there_is_told_and_a_hidden_one_is_not(tmp_path: Path) -> None:
+    gathered = gather_near(tmp_path, None, {}, excluded=("Old", "Odl", "Hidden"))
+
+    assert gathered.notices == ("no folder 'Odl' in the vault, so that nothing is excluded with it; nearest: 'Old'",)
 
 
 def test_a_stored_request_keeps_its_limits_of_linked_and_semantic_notes() -> None:

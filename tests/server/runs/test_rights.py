@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
 from knapper.app.runs import open_runs
@@ -42,8 +42,8 @@ def test_a_person_sees_the_runs_of_all_and_those_of_the_terminal(tmp_path: Path)
     settings = running.settings(tmp_path, READER)
     with Hub(settings) as hub, open_runs(hub) as tasks:
         engine = tasks.engine_of(Brain().open(), "scripted")
-        typed = service.create_run(engine, RunOrder(task="typed", code_mode=False))
-        _ = asyncio.run(service.carry_out_run(engine, typed.id, lambda _: None))
+        typed = executor.create_run(engine, RunOrder(task="typed", code_mode=False))
+        _ = asyncio.run(executor.carry_out_run(engine, typed.id, lambda _: None))
     with running.asking(tmp_path, Brain(), found=settings) as (client, world):
         program = done(client, "program")
         page = world.as_(client, world.tokens["page"])

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from knapper.agents.runs import service
+from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RunEngine
 from knapper.agents.runs.model import RunEventSink, RunOrder, RunRecord
 from knapper.app import Hub
@@ -93,7 +93,7 @@ def test_a_run_is_told_to_who_cannot_stream_while_it_goes_on_and_when_it_has_end
 def test_who_hears_that_a_run_has_ended_can_go_on_with_it_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry_out = service.carry_out_run
+    carry_out = executor.carry_out_run
 
     async def late(engine: RunEngine, run_id: str, tell: RunEventSink, **more: Any) -> RunRecord:  # noqa: ANN401 - any of its arguments
         """Take a while after the last word, as on a machine that is busy."""
@@ -101,7 +101,7 @@ def test_who_hears_that_a_run_has_ended_can_go_on_with_it_at_once(
         await asyncio.sleep(0.5)
         return run
 
-    monkeypatch.setattr(service, "carry_out_run", late)
+    monkeypatch.setattr(executor, "carry_out_run", late)
     with running.serving(tmp_path, Brain()) as server, server.client() as client, server.client() as other:
         run_id = begun(client)
         with client.stream("GET", f"/runs/{run_id}/events") as stream:
@@ -284,8 +284,8 @@ def elsewhere(base: Path, brain: Brain, task: str) -> Generator[tuple[str, Opene
     """Carry a run out beside the server, as the command line does; ends when it has ended."""
     with Hub(running.settings(base)) as hub, open_runs(hub) as tasks:
         engine = replace(tasks.engine_of(brain.open(), "scripted"), poll_s=0.02)
-        run = service.create_run(engine, RunOrder(task=task, code_mode=False))
-        thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
+        run = executor.create_run(engine, RunOrder(task=task, code_mode=False))
+        thread = threading.Thread(target=lambda: asyncio.run(executor.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()
         try:
             yield run.id, tasks

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import numpy as np
-
 from knapper.agents import prompting
 from knapper.agents.pipeline import records, store
 from knapper.agents.pipeline.records import (
@@ -26,8 +24,9 @@ from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
 from knapper.index.graph import FileIds, LinkEnds
 from knapper.jsontypes import JSONValue
+from knapper.system.arrays import np
 from knapper.tools import answers
-from knapper.tools.context import Context
+from knapper.tools.context import Context, missing_folders
 from knapper.vault import parser, paths, pending, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
@@ -182,7 +181,7 @@ def read_for_model(context: Context, path: NotePath) -> tuple[Note, bool]:
 def read_for_person(context: Context, path: NotePath) -> tuple[Note, bool]:
     """Read a note for a person only, and return whether others wrote it; it is parsed only where edits are pending."""
     note = context.view.read_head(path)
-    if pending.may_have_pending(note.raw, note.outline):
+    if note.may_have_pending:
         note = context.view.read(path)
     return note, answers.is_foreign_note(context, note)
 
@@ -585,6 +584,11 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
     )
 
 
+def _probe(folder: str) -> NotePath:
+    """Return a note that might lie in a folder."""
+    return NotePath(f"{folder.strip().strip('/')}/x.md")
+
+
 def gather_context(
     context: Context,
     request: TaskRequest,
@@ -619,6 +623,10 @@ def gather_context(
     is_asked = request.semantic_notes and request.current and scout is None
     if is_asked and not any("semantic" in one.sources for one in chosen):
         loaded.problems.append(_NONE_NEAR.format(request.semantic_similarity))
+    if scout is None:
+        # A folder that is hidden from the client isn't told: the owner may have excluded it.
+        own = [name for name in request.scope.excluded_folders if context.view.visible(_probe(name))]
+        loaded.problems.extend(missing_folders(context, own))
     return build_context(
         loaded.notes,
         limit=request.token_limit,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from knapper.agents.events import BaseEvent, Event
 from knapper.agents.pipeline import scopes
-from knapper.errors import BadInput
+from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue
 from knapper.vault.parser import Note
@@ -405,6 +405,17 @@ class PipelineOutcome(BaseEvent):
     model: str = ""
     session_id: str = ""
     error: dict[str, JSONValue] | None = None
+
+    def check(self) -> None:
+        """Check that the run has not failed.
+
+        Raises:
+            RefusedError: It reached a limit.
+            SetupError: A model failed, or something else that it needs.
+        """
+        if self.error is not None and self.state in {"failed", "limit"}:
+            kind = RefusedError if self.state == "limit" else SetupError
+            raise kind(str(self.error["error"]), hint=str(self.error["hint"]), code=str(self.error["code"]))
 
 
 PipelineEvent: TypeAlias = (

@@ -30,7 +30,7 @@ from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTI
 from knapper.agents.toolset import LOOP_TOOLS
 from knapper.errors import KnapError
 from knapper.index.words.fulltext import MatchPlace
-from knapper.jsontypes import JSONValue, loads, object_or_empty, strings_in
+from knapper.jsontypes import JSONValue, loads, object_or_empty, objects_in, strings_in
 from knapper.tools import notes
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -131,8 +131,7 @@ class Exploration:
         if answer.get("success") is False:
             self._step(f"{name}: {answer.get('error', 'failed')}")
             return
-        results = answer.get("results")
-        rows = [row for row in results if isinstance(row, dict)] if isinstance(results, list) else []
+        rows = objects_in(answer.get("results"))
         for row in rows:
             self._learn(name, row)
         if name == "fetch_note":
@@ -202,9 +201,7 @@ def _read_confidence(value: object) -> Confidence:
 
 
 def _read_texts(value: JSONValue) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [str(one) for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [value] if isinstance(value, str) else strings_in(value)
 
 
 _MAX_NOTE_CHARS: Final = 12_000

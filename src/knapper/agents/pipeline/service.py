@@ -26,7 +26,7 @@ from knapper.agents.sessions.store import Exchange, SessionStore
 from knapper.changes.proposals.store import Proposals
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, list_or_empty, objects_in
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault.access import Grants
@@ -70,16 +70,14 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
 
 def _answer_message(turn: Exchange, fate: DescribeFate) -> ChatMessage:
     outcome = turn.outcome
-    outcomes = [text for one in _as_list(outcome.get("proposals")) if (text := fate(str(one)))]
+    outcomes = [text for one in list_or_empty(outcome.get("proposals")) if (text := fate(str(one)))]
     return ChatMessage(
         id=f"{turn.number}-assistant",
         role="assistant",
         content=str(outcome.get("answer", "")),
         timestamp=turn.at,
         active_file=turn.file,
-        proposed_edits=tuple(
-            _read_edit(one) for one in _as_list(outcome.get("proposed_edits")) if isinstance(one, dict)
-        ),
+        proposed_edits=tuple(map(_read_edit, objects_in(outcome.get("proposed_edits")))),
         edit_results=_read_results(outcome.get("edit_results")),
         fate=", ".join(outcomes),
     )
@@ -102,14 +100,9 @@ def _read_results(value: JSONValue) -> EditResults | None:
             code=str(one.get("code", "")),
             position=str(one.get("position", "")),
         )
-        for one in _as_list(value.get("failures"))
-        if isinstance(one, dict)
+        for one in objects_in(value.get("failures"))
     )
     return EditResults(success=success if isinstance(success, int) else 0, failures=failures)
-
-
-def _as_list(value: JSONValue) -> list[JSONValue]:
-    return value if isinstance(value, list) else []
 
 
 class EndedRun(NamedTuple):

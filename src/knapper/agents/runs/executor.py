@@ -1,10 +1,11 @@
-"""Carry out a run: decide on splits, retrieve, write answers and join them, with children in parallel."""
+"""Carry out runs: decide on splits, retrieve, write answers and join them, with children in parallel, until the end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -14,8 +15,9 @@ from pydantic_ai.usage import RunUsage
 from knapper.agents import citations, loop, prompting
 from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.loop import StageSpec, TextTask
-from knapper.agents.runs import engine, planning
+from knapper.agents.runs import engine, model, planning, retrieving, store
 from knapper.agents.runs.engine import (
+    AUTO_STRATEGY,
     ActiveRun,
     BudgetedModel,
     NodeCost,
@@ -23,11 +25,25 @@ from knapper.agents.runs.engine import (
     Share,
     Strategy,
 )
-from knapper.agents.runs.model import ANSWERED, ROOT, NodeState, RunNode, RunRecord, SourceRef
-from knapper.agents.runs.planning import CachedPlan, Judgement, RunCache, TaskPlan
-from knapper.agents.runs.retrieving import RunRetrieval, count_regenerated
+from knapper.agents.runs.model import (
+    ANSWERED,
+    ENDED,
+    ROOT,
+    NodeState,
+    RunEventSink,
+    RunLimits,
+    RunNode,
+    RunOrder,
+    RunRecord,
+    RunStarted,
+    RunState,
+    SourceRef,
+)
+from knapper.agents.runs.planning import CachedPlan, Judgement, TaskPlan
+from knapper.agents.runs.retrieving import RunCache, RunRetrieval, count_regenerated
 from knapper.agents.runs.store import RunTree
-from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.errors import BadInput, KnapError, RefusedError, StorageError
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 ANSWER: Final = StageSpec(prompt="run-answer", reply_tokens=4_000)
@@ -262,6 +278,8 @@ def _plan_fits(plan: TaskPlan, room: int) -> bool:
     return True
 
 
+REPLAY_STALE: Final = "stale"
+"""Repeat the nodes whose notes have changed since."""
 _TIME_USED_UP: Final = "the time was used up before it was done"
 CANCELLED: Final = "the run was cancelled"
 INTERRUPTED: Final = "the program ended before the run did"
@@ -496,3 +514,161 @@ class RunExecution:
     def _end(self, node_id: str, state: NodeState, reason: str) -> None:
         if self.tree.get(node_id).state in {"running", "pending"}:
             _ = self.tree.change(node_id, state=state, reason=reason)
+
+
+def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
+    """Store a new run without starting it.
+
+    Raises:
+        NotFound: There is no such strategy.
+    """
+    if order.strategy != AUTO_STRATEGY:
+        _ = engine.strategies.load(order.strategy)
+    return engine.store.begin(order, engine.name, RunNode(id=ROOT, task=order.task))
+
+
+async def carry_out_run(
+    engine: RunEngine, run_id: str, emit: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
+) -> RunRecord:
+    """Carry out or resume a run; `RunDone` is reported last.
+
+    Answered nodes aren't asked again. A cancelled task stores its partial results and stays cancelled.
+
+    Args:
+        engine: The model and the services of the run.
+        run_id: The id of a stored run.
+        emit: Receives each event.
+        replay: ``stale`` to repeat the nodes whose notes have changed, or a node's id to repeat it and everything below
+            it; nodes that build on these follow where the answers change.
+        limits: Limits to use in place of the run's own.
+
+    Returns:
+        The run in its final state.
+
+    Raises:
+        NotFound: There is no such run or node.
+        ConflictError: Another process is carrying it out (code ``run_busy``).
+    """
+    run = await asyncio.to_thread(engine.store.get, run_id)
+    with store.lock_run(engine.folder, run.id):
+        # Read again under the lock: another process may have continued the run meanwhile.
+        run = engine.store.get(run.id)
+        if replay not in {"", REPLAY_STALE}:
+            _ = engine.store.node(run.id, replay)
+        order = replace(run.order, limits=limits or run.order.limits)
+        resumed = run.state != "pending"
+        run = replace(run, state="running", order=order, model=engine.name)
+        tree = RunTree(engine.store, run, engine.store.nodes(run.id), emit)
+        anew = _reset_replayed(engine, run, tree, replay)
+        # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
+        execution = RunExecution(engine, run, tree, anew)
+        await asyncio.to_thread(answers.begin_run, execution.context)
+        run = engine.store.save(run)
+        # An earlier request, which ended the last execution, must not end this one.
+        engine.store.ask_to_cancel(run.id, wanted=False)
+        emit(RunStarted(run=run.brief(), resumed=resumed))
+        return await _run_until_cancelled(execution)
+
+
+def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
+    """Store the end of a run that was cancelled before it began; a run that had begun stores its own end.
+
+    Raises:
+        NotFound: There is no such run.
+    """
+    run = engine.store.get(run_id)
+    if run.state == "pending":
+        is_leaving = engine.is_shutting_down()
+        reason = INTERRUPTED if is_leaving else CANCELLED
+        _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
+
+
+async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
+    """Carry out a run until it ends, or until its cancellation is requested in any process."""
+    working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
+    waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
+    try:
+        _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        await _stop_task(execution, working, CANCELLED)
+        return _record_end(execution, "cancelled")
+    except asyncio.CancelledError:
+        is_leaving = execution.engine.is_shutting_down()
+        await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
+        _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
+        raise
+    finally:
+        _ = waiting.cancel()
+
+
+async def _wait_for_cancel(execution: RunExecution) -> None:
+    """Return once the run's cancellation is requested; failed reads of the store are ignored."""
+    engine = execution.engine
+    while True:
+        with suppress(StorageError):
+            if await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):
+                return
+        await asyncio.sleep(engine.poll_s)
+
+
+async def _stop_task(execution: RunExecution, main: asyncio.Task[RunRecord], why: str) -> None:
+    execution.stop_reason = why
+    _ = main.cancel()
+    _ = await asyncio.wait({main})
+
+
+async def _work_and_answer(execution: RunExecution) -> RunRecord:
+    async with execution.engine.model:
+        await execution.work()
+        await execution.answer()
+    return _record_end(execution, None)
+
+
+def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
+    """Store and report the run's outcome."""
+    tree = execution.tree
+    if forced:
+        tree.cut(execution.stop_reason)
+        if tree.root.state not in ENDED:
+            _ = tree.change(ROOT, state="cut", reason=execution.stop_reason)
+    root, unanswered = tree.root, tree.lost()
+    answer = root.answer if root.state in {"done", "partial"} else ""
+    if forced and not answer:
+        answer = concatenate_answers(root, tree.children(root))
+    if answer and unanswered:
+        answer = f"{answer.rstrip()}\n\n{list_missing_parts(unanswered)}"
+    state = forced or _final_state(root, answer)
+    reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in unanswered)))))
+    run = execution.engine.store.save(
+        replace(
+            execution.run,
+            state=state,
+            answer=answer,
+            citations=root.citations,
+            removed=root.removed,
+            reasons=tuple(dict.fromkeys((execution.stop_reason, *reasons))) if forced else reasons,
+        )
+    )
+    execution.active_run.run = run
+    tree.tell_usage()
+    tree.tell(model.make_done_event(run, tree.all))
+    return run
+
+
+def _final_state(root: RunNode, answer: str) -> RunState:
+    if not answer:
+        return "failed"
+    return "complete" if root.state == "done" else "partial"
+
+
+def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:
+    """Reset the nodes to repeat, and return those that mustn't be answered from the cache."""
+    if not replay:
+        return frozenset()
+    if replay != REPLAY_STALE:
+        anew = frozenset(node.id for node in tree.subtree(replay))
+        tree.forget(*anew)
+        return anew
+    tree.forget(*retrieving.list_stale_nodes(engine.context(run), tree.all))
+    return frozenset()

@@ -524,6 +524,18 @@ def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:
     ]
 
 
+def make_checkpoint_event(node: RunNode, asking: NodeQuestion) -> CheckpointEvent:
+    """Return the event of a node's question, with the answer where there is one."""
+    return CheckpointEvent(
+        node_id=node.id,
+        id=node.found.checkpoint if node.found else "",
+        question=asking.question,
+        options=asking.options,
+        answer=asking.answer,
+        unattended=asking.unattended,
+    )
+
+
 def make_done_event(run: RunRecord, nodes: Sequence[RunNode]) -> RunDone:
     """Return the event that ends a run."""
     return RunDone(

@@ -1,17 +1,23 @@
-"""Retrieve notes for nodes by Code Mode or search, and ask a person where little is found."""
+"""Retrieve notes for nodes, ask a person where little is found, and keep answers until their notes change."""
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from knapper.agents import loop, prompting
 from knapper.agents.loop import StageSpec, TextTask
-from knapper.agents.runs import planning
-from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine
+from knapper.agents.runs import model
+from knapper.agents.runs.engine import BudgetedModel, NodeCost, RetrievalRequest, RunEngine, Strategy
 from knapper.agents.runs.model import (
+    ALL_NOTES,
+    ANSWERED,
     GO_ON,
     SKIP,
     CheckpointEvent,
@@ -21,8 +27,9 @@ from knapper.agents.runs.model import (
     RunOrder,
     SourceRef,
 )
-from knapper.agents.runs.planning import RunCache
+from knapper.agents.runs.planning import CachedPlan
 from knapper.agents.runs.store import RunTree
+from knapper.codemode import authoring
 from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, CheckpointStore
 from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
 from knapper.codemode.tasks import (
@@ -37,6 +44,7 @@ from knapper.codemode.tasks import (
     Thresholds,
 )
 from knapper.errors import ConflictError, KnapError, RefusedError
+from knapper.tools import answers
 from knapper.tools.context import CancelSignal, Context
 from knapper.vault import access
 
@@ -225,6 +233,191 @@ def _other_vault(vault: str, own_vault: str) -> str:
     return "" if vault == own_vault else vault
 
 
+def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, list[str]]:
+    """List the nodes whose notes have changed, with those notes; `ALL_NOTES` for a node that had found nothing."""
+    hashes = _CurrentHashes(context)
+    changed_by_node = ((node.id, _changed_paths(hashes, node.sources)) for node in nodes if node.answer)
+    return {node_id: notes for node_id, notes in changed_by_node if notes}
+
+
+def all_notes_source(context: Context, vault: str = "") -> SourceRef:
+    """Return a source for all notes of a vault in their current state.
+
+    Args:
+        context: The run's vault, as the run sees it.
+        vault: The name of another vault; empty for the run's own.
+    """
+    return SourceRef(vault=vault, path=ALL_NOTES, hash=_CurrentHashes(context).of(vault, ALL_NOTES))
+
+
+def open_source_vault(context: Context, name: str) -> Context:
+    """Open the vault of a source."""
+    is_own = not name or name == context.vault
+    return context if is_own else context.scripting.open_vault(name)
+
+
+def fingerprint_notes(context: Context) -> str:
+    """Return a hash of the names and hashes of all notes that the client sees, as the index knows them.
+
+    As long as it stays the same, a search that found nothing will find nothing. A concurrent update of the index is
+    waited for: an index that lacks a note would report that nothing has changed.
+
+    Raises:
+        ConflictError: Another process has been writing the index for a minute.
+    """
+    freshness = context.freshen(meaning=False)
+    if freshness.stale or freshness.incomplete or freshness.unchecked:
+        context.index.catch_up()
+    visible = context.view.visible
+    notes = [
+        [path, note_hash]
+        for path, target, note_hash in context.index.store.hashes()
+        if visible(path) and visible(target)
+    ]
+    return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"
+
+
+class _CurrentHashes:
+    """The current hashes of notes, each looked up once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[tuple[str, str], str] = {}
+
+    def of(self, vault: str, path: str) -> str:
+        if (vault, path) not in self._known:
+            self._known[vault, path] = self._current_hash(vault, path)
+        return self._known[vault, path]
+
+    def _current_hash(self, vault: str, path: str) -> str:
+        try:
+            context = open_source_vault(self._context, vault)
+            return fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
+        except KnapError:
+            return ""
+
+
+def _changed_paths(hashes: _CurrentHashes, sources: Iterable[SourceRef]) -> list[str]:
+    read_versions = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
+    return [
+        f"{vault}:{path}" if vault else path
+        for vault, path, hash_then in read_versions
+        if hashes.of(vault, path) != hash_then
+    ]
+
+
+PROMPT_VERSION: Final = 2
+"""The version of how prompts are composed; a new one invalidates the cache."""
+_SOURCES_ADAPTER: Final = TypeAdapter(tuple[SourceRef, ...])
+_NODE_ADAPTER: Final = TypeAdapter(RunNode)
+
+
+_PLAN_ADAPTER: Final = TypeAdapter(CachedPlan)
+
+
+class RunCache:
+    """The cache of answers and plans, as one run uses it."""
+
+    def __init__(self, engine: RunEngine, order: RunOrder, context: Context) -> None:
+        """Prepare the parts that all keys of the run share.
+
+        Args:
+            engine: The model and the prompts.
+            order: The run's options.
+            context: The vault, as the agent sees it.
+        """
+        self._store = engine.store
+        self._order = order
+        self.context = context
+        texts = [engine.prompts.load(name).strip() for name in ("run-judge", "run-plan", "run-answer", "run-join")]
+        texts += authoring.prompt_texts() if order.code_mode else []
+        # Policies are part of each key: an answer from notes that another client may read must not be found.
+        self._common = [
+            PROMPT_VERSION,
+            engine.name,
+            _digest([*texts, engine.prompts.load("repair")]),
+            context.vault,
+            context.view.policy.fingerprint,
+            order.code_mode,
+            order.profile,
+            [[name, context.scripting.open_vault(name).view.policy.fingerprint] for name in order.also],
+            *_outside_access(order, context),
+        ]
+
+    def inputs(self, node: RunNode, strategy: Strategy, around: Iterable[RunNode]) -> str:
+        """Return a digest of everything but the notes that a node's answer depends on.
+
+        Args:
+            node: The node.
+            strategy: The strategy for it.
+            around: The nodes whose answers it uses: its children, or its siblings.
+        """
+        built_on = [[one.name, one.answer if one.state in ANSWERED else None, one.reason] for one in around]
+        person_answer = node.asking.answer if node.asking else ""
+        run_task = self._order.task if node.task != self._order.task else ""
+        ways = [strategy.name, strategy.prompt]
+        return _digest(["answer", self._common, node.task, run_task, ways, bool(node.split), built_on, person_answer])
+
+    def answer(self, inputs: str) -> RunNode | None:
+        """Return a node that was answered from the same inputs, provided that none of its notes has changed."""
+        if self._order.fresh:
+            return None
+        for sources, data in self._store.recall(inputs):
+            if self.is_current(_SOURCES_ADAPTER.validate_json(sources)):
+                return _NODE_ADAPTER.validate_json(data)
+        return None
+
+    def keep(self, node: RunNode) -> None:
+        """Store an answered node."""
+        bare = replace(node, cached=False)
+        self._store.remember(
+            node.inputs, _SOURCES_ADAPTER.dump_json(node.sources).decode(), _NODE_ADAPTER.dump_json(bare).decode()
+        )
+
+    def planned(self, task: str, ways: Iterable[str]) -> CachedPlan | None:
+        """Return the stored decision about a task; None for none."""
+        if self._order.fresh:
+            return None
+        entries = self._store.recall(self._plan_key(task, ways))
+        return _PLAN_ADAPTER.validate_json(entries[0][1]) if entries else None
+
+    def keep_plan(self, task: str, ways: Iterable[str], planned: CachedPlan) -> None:
+        """Store the decision about a task."""
+        self._store.remember(self._plan_key(task, ways), "[]", _PLAN_ADAPTER.dump_json(planned).decode())
+
+    def is_current(self, sources: Iterable[SourceRef]) -> bool:
+        """Return whether notes are unchanged; a note that was deleted or hidden since isn't."""
+        return not self.changed(sources)
+
+    def changed(self, sources: Iterable[SourceRef]) -> list[str]:
+        """List the notes that have changed since, with the vault's name in front for those of other vaults."""
+        return _changed_paths(_CurrentHashes(self.context), sources)
+
+    def mark_read(self, sources: Iterable[SourceRef]) -> None:
+        """Mark notes as read by the run, which matters for those that others wrote."""
+        by_vault: dict[str, list[str]] = {}
+        # An answer from the cache carries text of its notes as well, so it taints the run like reading them.
+        for source in sources:
+            by_vault.setdefault(source.vault, []).append(source.path)
+        for vault, paths in by_vault.items():
+            answers.mark_shown_paths(open_source_vault(self.context, vault), paths)
+
+    def _plan_key(self, task: str, ways: Iterable[str]) -> str:
+        return _digest(["plan", self._common, task, list(ways)])
+
+
+def _outside_access(order: RunOrder, context: Context) -> list[list[str]]:
+    """Return what scripts may read besides the vaults, so that clients with other rights don't share answers."""
+    if order.profile == "strict":
+        return []
+    scripting = context.scripting
+    return [[str(root) for root in scripting.roots], [*scripting.hosts]]
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
 QUESTION_OPTIONS: Final = (GO_ON, SKIP)
 _QUESTION: Final = "Go on with that, skip it, or say where to look?"
 _SKIPPED_BY_PERSON: Final = "the person skipped it"
@@ -286,13 +479,13 @@ class RunRetrieval:
         question = f"Little was found in the notes for '{node.name}', on which much depends. {_QUESTION}"
         asking = node.asking or NodeQuestion(question=question, options=QUESTION_OPTIONS)
         if not asking.answer and self._engine.ask_person is not None:
-            point = _checkpoint_event(node, asking)
+            point = model.make_checkpoint_event(node, asking)
             node = tree.change(node.id, "asking", asking=asking)
             tree.tell(point)
             asking = replace(asking, answer=(await self._engine.ask_person(point)).strip())
         asking = replace(asking, unattended=not asking.answer)
         node = tree.change(node.id, asking=asking)
-        tree.tell(_checkpoint_event(node, asking))
+        tree.tell(model.make_checkpoint_event(node, asking))
         if asking.answer == SKIP:
             raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
         if asking.answer:
@@ -318,7 +511,7 @@ class RunRetrieval:
         _ = self._context.freshen(meaning=False)
         generation = self._context.index.store.generation()
         if self._known is None or self._known[0] != generation:
-            self._known = (generation, planning.all_notes_source(self._context))
+            self._known = (generation, all_notes_source(self._context))
         return self._known[1]
 
     async def _add_base(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
@@ -328,7 +521,7 @@ class RunRetrieval:
         """
         if not (retrieved.is_empty or retrieved.used_tools):
             return retrieved
-        others = [await asyncio.to_thread(planning.all_notes_source, self._context, name) for name in retrieved.others]
+        others = [await asyncio.to_thread(all_notes_source, self._context, name) for name in retrieved.others]
         return replace(retrieved, reads=(*retrieved.reads, base, *others))
 
     async def _ask(self, node: RunNode, account: NodeCost, word: str = "") -> RetrievedContext:
@@ -350,14 +543,3 @@ def count_regenerated(nodes: Iterable[RunNode]) -> int:
     """Count the regenerated scripts in the nodes' attempts."""
     retrievals = (node.found for node in nodes)
     return sum(attempt.get("step") == "again" for one in retrievals if one for attempt in one.attempts)
-
-
-def _checkpoint_event(node: RunNode, asking: NodeQuestion) -> CheckpointEvent:
-    return CheckpointEvent(
-        node_id=node.id,
-        id=node.found.checkpoint if node.found else "",
-        question=asking.question,
-        options=asking.options,
-        answer=asking.answer,
-        unattended=asking.unattended,
-    )

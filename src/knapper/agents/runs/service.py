@@ -1,46 +1,29 @@
-"""Create, carry out, resume, replay, cancel, list, watch and export the runs of a vault."""
+"""List, show, cancel, delete, watch and export the runs of a vault."""
 
-import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from knapper.agents.runs import executor, model, planning, store
-from knapper.agents.runs.engine import AUTO_STRATEGY, RunEngine
-from knapper.agents.runs.executor import CANCELLED, INTERRUPTED, RunExecution
+from knapper.agents.runs import model, retrieving, store
 from knapper.agents.runs.model import (
     ANSWERED,
-    ENDED,
-    GO_ON,
     ROOT,
-    SKIP,
-    CheckpointEvent,
     NodeChanged,
     RunEvent,
-    RunEventSink,
-    RunLimits,
     RunNode,
-    RunOrder,
     RunRecord,
     RunStarted,
-    RunState,
 )
-from knapper.agents.runs.store import RunStore, RunTree
+from knapper.agents.runs.store import RunStore
 from knapper.changes.drafts import Create
 from knapper.codemode.checkpoints import Checkpoint as Kept
 from knapper.codemode.tasks import ModelSpend
-from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import parser
 from knapper.vault.source import Link
-
-REPLAY_STALE: Final = "stale"
-"""Repeat the nodes whose notes have changed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +70,7 @@ class VaultRuns:
         Raises:
             NotFound: There is no such run, or no such node in it (code ``no_node``).
         """
-        return _find_node(self.store.nodes(self.store.get(run_id).id), node_id)
+        return self.store.node(self.store.get(run_id).id, node_id)
 
     def cancel(self, run_id: str) -> bool:
         """Request a run's cancellation, in whichever process it runs, and return whether one does.
@@ -133,7 +116,7 @@ class VaultRuns:
         Raises:
             NotFound: There is no such run.
         """
-        return planning.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
+        return retrieving.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
 
     def _with_actual_state(self, run: RunRecord) -> RunRecord:
         marked = store.mark_interrupted(run, is_held=lambda run_id: store.is_run_locked(self.folder, run_id))
@@ -142,172 +125,6 @@ class VaultRuns:
         # The run may have ended between reading its state and probing its lock.
         current = self.store.get(run.id)
         return marked if current.state == run.state else current
-
-
-def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
-    """Store a new run without starting it.
-
-    Raises:
-        NotFound: There is no such strategy.
-    """
-    if order.strategy != AUTO_STRATEGY:
-        _ = engine.strategies.load(order.strategy)
-    return engine.store.begin(order, engine.name, RunNode(id=ROOT, task=order.task))
-
-
-async def carry_out_run(
-    engine: RunEngine, run_id: str, emit: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
-) -> RunRecord:
-    """Carry out or resume a run; `RunDone` is reported last.
-
-    Answered nodes aren't asked again. A cancelled task stores its partial results and stays cancelled.
-
-    Args:
-        engine: The model and the services of the run.
-        run_id: The id of a stored run.
-        emit: Receives each event.
-        replay: ``stale`` to repeat the nodes whose notes have changed, or a node's id to repeat it and everything below
-            it; nodes that build on these follow where the answers change.
-        limits: Limits to use in place of the run's own.
-
-    Returns:
-        The run in its final state.
-
-    Raises:
-        NotFound: There is no such run or node.
-        ConflictError: Another process is carrying it out (code ``run_busy``).
-    """
-    run = await asyncio.to_thread(engine.store.get, run_id)
-    with store.lock_run(engine.folder, run.id):
-        # Read again under the lock: another process may have continued the run meanwhile.
-        run = engine.store.get(run.id)
-        if replay not in {"", REPLAY_STALE}:
-            _ = _find_node(engine.store.nodes(run.id), replay)
-        order = replace(run.order, limits=limits or run.order.limits)
-        resumed = run.state != "pending"
-        run = replace(run, state="running", order=order, model=engine.name)
-        tree = RunTree(engine.store, run, engine.store.nodes(run.id), emit)
-        anew = _reset_replayed(engine, run, tree, replay)
-        # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
-        execution = RunExecution(engine, run, tree, anew)
-        await asyncio.to_thread(answers.begin_run, execution.context)
-        run = engine.store.save(run)
-        # An earlier request, which ended the last execution, must not end this one.
-        engine.store.ask_to_cancel(run.id, wanted=False)
-        emit(RunStarted(run=run.brief(), resumed=resumed))
-        return await _run_until_cancelled(execution)
-
-
-def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
-    """Store the end of a run that was cancelled before it began; a run that had begun stores its own end.
-
-    Raises:
-        NotFound: There is no such run.
-    """
-    run = engine.store.get(run_id)
-    if run.state == "pending":
-        is_leaving = engine.is_shutting_down()
-        reason = INTERRUPTED if is_leaving else CANCELLED
-        _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
-
-
-async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
-    """Carry out a run until it ends, or until its cancellation is requested in any process."""
-    working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
-    waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
-    try:
-        _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        await _stop_task(execution, working, CANCELLED)
-        return _record_end(execution, "cancelled")
-    except asyncio.CancelledError:
-        is_leaving = execution.engine.is_shutting_down()
-        await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
-        _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
-        raise
-    finally:
-        _ = waiting.cancel()
-
-
-async def _wait_for_cancel(execution: RunExecution) -> None:
-    """Return once the run's cancellation is requested; failed reads of the store are ignored."""
-    engine = execution.engine
-    while True:
-        with suppress(StorageError):
-            if await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):
-                return
-        await asyncio.sleep(engine.poll_s)
-
-
-async def _stop_task(execution: RunExecution, main: "asyncio.Task[RunRecord]", why: str) -> None:
-    execution.stop_reason = why
-    _ = main.cancel()
-    _ = await asyncio.wait({main})
-
-
-async def _work_and_answer(execution: RunExecution) -> RunRecord:
-    async with execution.engine.model:
-        await execution.work()
-        await execution.answer()
-    return _record_end(execution, None)
-
-
-def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
-    """Store and report the run's outcome."""
-    tree = execution.tree
-    if forced:
-        tree.cut(execution.stop_reason)
-        if tree.root.state not in ENDED:
-            _ = tree.change(ROOT, state="cut", reason=execution.stop_reason)
-    root, unanswered = tree.root, tree.lost()
-    answer = root.answer if root.state in {"done", "partial"} else ""
-    if forced and not answer:
-        answer = executor.concatenate_answers(root, tree.children(root))
-    if answer and unanswered:
-        answer = f"{answer.rstrip()}\n\n{executor.list_missing_parts(unanswered)}"
-    state = forced or _final_state(root, answer)
-    reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in unanswered)))))
-    run = execution.engine.store.save(
-        replace(
-            execution.run,
-            state=state,
-            answer=answer,
-            citations=root.citations,
-            removed=root.removed,
-            reasons=tuple(dict.fromkeys((execution.stop_reason, *reasons))) if forced else reasons,
-        )
-    )
-    execution.active_run.run = run
-    tree.tell_usage()
-    tree.tell(model.make_done_event(run, tree.all))
-    return run
-
-
-def _final_state(root: RunNode, answer: str) -> RunState:
-    if not answer:
-        return "failed"
-    return "complete" if root.state == "done" else "partial"
-
-
-def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:
-    """Reset the nodes to repeat, and return those that mustn't be answered from the cache."""
-    if not replay:
-        return frozenset()
-    if replay != REPLAY_STALE:
-        chosen = _find_node(tree.all, replay)
-        anew = frozenset(node.id for node in tree.subtree(chosen.id))
-        tree.forget(*anew)
-        return anew
-    tree.forget(*planning.list_stale_nodes(engine.context(run), tree.all))
-    return frozenset()
-
-
-def _find_node(nodes: Sequence[RunNode], node_id: str) -> RunNode:
-    match = next((node for node in nodes if node.id == node_id), None)
-    if match is None:
-        raise NotFound(f"the run has no node '{node_id[:40]}'", hint="`knap run trace tree` names them", code="no_node")
-    return match
 
 
 class RunWatcher:
@@ -363,21 +180,8 @@ class RunWatcher:
             if key in self._asked or (is_open and node.found.checkpoint not in ids):
                 continue
             self._asked.add(key)
-            events.append(make_checkpoint_event(node))
+            events.append(model.make_checkpoint_event(node, node.asking))
         return events
-
-
-def make_checkpoint_event(node: RunNode) -> CheckpointEvent:
-    """Return the event of a node's question, with the answer where there is one."""
-    asking = node.asking
-    return CheckpointEvent(
-        node_id=node.id,
-        id=node.found.checkpoint if node.found else "",
-        question=asking.question if asking else "",
-        options=asking.options if asking else (GO_ON, SKIP),
-        answer=asking.answer if asking else "",
-        unattended=asking.unattended if asking else False,
-    )
 
 
 _MAX_FILE_NAME: Final = 60

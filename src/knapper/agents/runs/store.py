@@ -156,6 +156,18 @@ class RunStore:
             rows = database.execute("SELECT data FROM nodes WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [_NODE_ADAPTER.validate_json(row["data"]) for row in rows]
 
+    def node(self, run_id: str, node_id: str) -> RunNode:
+        """Return a run's node.
+
+        Raises:
+            NotFound: There is none of that id (code ``no_node``).
+        """
+        for node in self.nodes(run_id):
+            if node.id == node_id:
+                return node
+        hint = "`knap run trace tree` names them"
+        raise NotFound(f"the run has no node '{node_id[:40]}'", hint=hint, code="no_node")
+
     def runs(
         self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
     ) -> tuple[Sequence[RunRecord], int]:

@@ -22,7 +22,13 @@ from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
-_BACKED_UP: Final = ("journal.db", "proposals.db", "sessions.db", "chats/*/sessions.db")
+_BACKED_UP: Final = (
+    *("journal.db", "proposals.db", "sessions.db", "chats/*/sessions.db"),
+    *("presets.db", "usage.db", "task_runs.db"),
+)
+"""The most important first: these get what space there is.
+
+Questions that wait (``paused.db``, ``checkpoints.db``) aren't among them: a copy would ask what was answered since."""
 _KEPT_DAYS: Final = 3
 """Backups of one file, of as many days."""
 _BUSY_S: Final = 10.0
@@ -264,7 +270,7 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
 
     Args:
         folder: The vault's state folder.
-        max_bytes: Of all copies together; a larger database isn't copied.
+        max_bytes: Of all copies together; a database that doesn't fit beside the day's other copies isn't copied.
         today: The day; None for now.
 
     Returns:
@@ -273,16 +279,22 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
     day = (today or datetime.now(UTC).date()).isoformat()
     problems: list[str] = []
     has_copied = False
-    for path in (path for pattern in _BACKED_UP for path in folder.glob(pattern)):
+    room = max_bytes
+    for path in _find_backed_up(folder):
         target = path.parent / BACKUP_FOLDER / f"{path.name}.{day}"
-        if target.exists():
-            continue
-        problem = _copy(path, target, max_bytes)
-        has_copied |= not problem
-        problems += [f"{path.name}: {problem}"] if problem else []
+        if not target.exists():
+            problem = _copy(path, target, room)
+            has_copied |= not problem
+            problems += [f"{path.name}: {problem}"] if problem else []
+        with contextlib.suppress(OSError):  # not copied
+            room -= target.stat().st_size
     if has_copied:
         _prune(folder, max_bytes)
     return problems
+
+
+def _find_backed_up(folder: Path) -> list[Path]:
+    return [path for pattern in _BACKED_UP for path in sorted(folder.glob(pattern))]
 
 
 def _copy(path: Path, target: Path, max_bytes: int) -> str:
@@ -291,7 +303,7 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
     try:
         size = path.stat().st_size
         if size > max_bytes:
-            return f"its {size} bytes are more than backups may take"
+            return f"its {size} bytes are more than what backups may still take"
         private.make_folder(target.parent)
         os.close(private.open_new(part))
         with (
@@ -314,7 +326,8 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
 
 
 def _prune(folder: Path, max_bytes: int) -> None:
-    """Drop copies of earlier days, and the oldest of all until the rest fits."""
+    """Drop copies of earlier days, and the oldest of all until the rest fits; of one day, the least important first."""
+    ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
     by_name: dict[Path, list[Path]] = {}
     for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
         by_name.setdefault(backup.with_suffix(""), []).append(backup)
@@ -324,6 +337,7 @@ def _prune(folder: Path, max_bytes: int) -> None:
         kept += backups[:_KEPT_DAYS]
         for old in backups[_KEPT_DAYS:]:
             old.unlink(missing_ok=True)
+    kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
     kept.sort(key=lambda backup: backup.suffix, reverse=True)
     total = 0
     for backup in kept:

@@ -4,7 +4,9 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
@@ -391,8 +393,9 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
     fitted: dict[int, ProposedHunk] = {}
     fitting: list[splices.Splice] = []
     # Hunks that fitted before come first: one that fits again must not push them out.
+    accepted = [one for one in file.hunks if one.state == "accepted"]
     for one in sorted(file.hunks, key=lambda one: one.stale is not None):
-        fits = _refit_hunk(one, current) if one.state == "open" else one
+        fits = _refit_hunk(one, current, accepted) if one.state == "open" else one
         if fits.state == "open" and fits.stale is None:
             if not _are_compatible(current, [*fitting, fits.hunk.splice]):
                 fits = replace(one, stale=_stale_changed(current, one.hunk.start))
@@ -403,9 +406,9 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
     return replace(file, hunks=hunks, before=current, base=parser.content_hash(current))
 
 
-def _refit_hunk(one: ProposedHunk, current: bytes) -> ProposedHunk:
+def _refit_hunk(one: ProposedHunk, current: bytes, accepted: Sequence[ProposedHunk]) -> ProposedHunk:
     try:
-        moved = splices.rebase(one.hunk.splice, one.origin, current)
+        moved = _rebase_hunk(one, current, accepted)
     except ConflictError as error:
         line, text = error.details.get("line"), error.details.get("current_text")
         cause = Stale(
@@ -417,6 +420,68 @@ def _refit_hunk(one: ProposedHunk, current: bytes) -> ProposedHunk:
         return replace(one, stale=cause)
     hunk = replace(one.hunk, start=moved.start, old_start_line=source.line_number_at(current, moved.start))
     return replace(one, origin=current, hunk=hunk, stale=None)
+
+
+def _rebase_hunk(one: ProposedHunk, current: bytes, accepted: Sequence[ProposedHunk]) -> splices.Splice:
+    """Move a hunk to where its text is now, also where a neighbour that was accepted is undone, or done again.
+
+    Args:
+        one: The hunk.
+        current: The file's content.
+        accepted: Hunks of the same file that were accepted.
+
+    Raises:
+        ConflictError: It doesn't fit.
+    """
+    try:
+        return splices.rebase(one.hunk.splice, one.origin, current)
+    except ConflictError:
+        for origin, splice in _place_before_and_after(one, accepted):
+            with suppress(ConflictError):
+                return splices.rebase(splice, origin, current)
+        raise
+
+
+def _place_before_and_after(
+    one: ProposedHunk, accepted: Sequence[ProposedHunk]
+) -> Iterator[tuple[bytes, splices.Splice]]:
+    """Yield a hunk's place in the states of its file that accepting others led from and to, the nearest first."""
+    together: dict[bytes, list[splices.Splice]] = {}
+    for other in accepted:
+        together.setdefault(other.origin, []).append(other.hunk.splice)
+    steps = [(origin, made) for origin, every in together.items() for made in (*([each] for each in every), every)]
+    states: list[tuple[bytes, bytes, list[splices.Splice]]] = []
+    for before, made in steps:
+        with suppress(BadInput):  # not of one acceptance
+            states.append((before, splices.merge(before, made), made))
+    places = deque([(one.origin, one.hunk.start)])
+    seen = {one.origin}
+    while places:
+        text, start = places.popleft()
+        for before, after, made in states:
+            if text == before:
+                other, moved = after, start + sum(_growth(each) for each in made if each.start < start)
+            elif text == after:
+                other, moved = before, _start_before(start, made)
+            else:
+                continue
+            stop = moved + len(one.hunk.old)
+            if other not in seen and other[moved:stop] == one.hunk.old:
+                seen.add(other)
+                places.append((other, moved))
+                yield other, replace(one.hunk.splice, start=moved, stop=stop)
+
+
+def _growth(splice: splices.Splice) -> int:
+    return len(splice.new) - (splice.stop - splice.start)
+
+
+def _start_before(start: int, made: Sequence[splices.Splice]) -> int:
+    """Return where a place was before splices were made, none of which touches it."""
+    for each in sorted(made, key=lambda each: each.start):
+        if each.start < start:
+            start -= _growth(each)
+    return start
 
 
 def _are_compatible(current: bytes, made: Sequence[splices.Splice]) -> bool:

@@ -95,10 +95,6 @@ class Hunk:
         return compare_words(self.old.decode(errors="replace"), self.new.decode(errors="replace"))
 
 
-def _decoded_lines(data: bytes) -> tuple[str, ...]:
-    return tuple(row.decode(errors="replace") for row in data.splitlines(keepends=True))
-
-
 def diff_hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
     """Return the differences of two states of a note by lines.
 
@@ -157,7 +153,7 @@ def unified_diff(before: bytes, after: bytes, path: str) -> str:
         after: The new state.
         path: Shown for both.
     """
-    old, new = _decoded_lines(before), _decoded_lines(after)
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     line_changes = splices.changed_ranges(old, new)
     if not line_changes:
         return ""
@@ -177,7 +173,7 @@ def _group_changes(changes: Sequence[tuple[int, int, int, int]]) -> list[list[tu
     return groups
 
 
-def _group_lines(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
+def _group_lines(old: Sequence[bytes], new: Sequence[bytes], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
     first, last = group[0], group[-1]
     lead = min(_CONTEXT_LINES, first[0])
     tail = min(_CONTEXT_LINES, len(old) - last[1])
@@ -185,11 +181,13 @@ def _group_lines(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[i
     rows = [f"@@ -{_range_text(first[0] - lead, sizes[0])} +{_range_text(first[2] - lead, sizes[1])} @@\n"]
     at = first[0] - lead
     for a, b, c, d in group:
-        rows += [f" {row}" for row in old[at:a]]
-        rows += [f"-{row}" for row in old[a:b]]
-        rows += [f"+{row}" for row in new[c:d]]
+        rows += _mark_lines(" ", old[at:a]) + _mark_lines("-", old[a:b]) + _mark_lines("+", new[c:d])
         at = b
-    return rows + [f" {row}" for row in old[at : last[1] + tail]]
+    return rows + _mark_lines(" ", old[at : last[1] + tail])
+
+
+def _mark_lines(mark: str, lines: Iterable[bytes]) -> list[str]:
+    return [mark + row.decode(errors="replace") for row in lines]
 
 
 def _range_text(start: int, size: int) -> str:

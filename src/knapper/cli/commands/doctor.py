@@ -34,6 +34,7 @@ from knapper.errors import KnapError
 from knapper.extras import ExtraName
 from knapper.index import refresh
 from knapper.index.documents import Filter
+from knapper.index.postgres.connection import UNREACHABLE
 from knapper.index.status import find_damage
 from knapper.server import addresses
 from knapper.system import private
@@ -59,9 +60,21 @@ _LOW_SPACE_BYTES = 200_000_000
 _LOW_VAULT_BYTES = 20_000_000
 
 
+_REPAIR = "stop servers and watchers, then run `knap doctor --repair`"
+_NEXT_STEPS: Final = {
+    "damaged": f"{_REPAIR}: it saves what can be read, and keeps the damaged file",
+    UNREACHABLE: "start that server, or let index.engine name another in the configuration: `knap config edit`",
+    "no_sandbox": "free about 1 GB of memory and try again; if it stays so, delete the state folder's 'sandbox', which"
+    " is made anew",
+    "storage": "see the line 'data' for what is damaged; if nothing is, it is the index: `knap index --full`",
+}
+"""By an error's code, what to do where its own hint leads here."""
+
+
 def failed_check(name: str, error: KnapError) -> CheckResult:
     """Turn an error into a failed check."""
-    return CheckResult(name=name, state="fail", text=error.message, hint=error.hint)
+    hint = _NEXT_STEPS.get(error.code, error.hint) if "`knap doctor`" in error.hint else error.hint
+    return CheckResult(name=name, state="fail", text=error.message, hint=hint)
 
 
 def check_configuration(settings: Settings) -> CheckResult:
@@ -290,6 +303,8 @@ def check_index(settings: Settings) -> CheckResult:
         return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
     text = f"{pluralize(status.notes, 'note')}, {pluralize(status.chunks, 'chunk')}"
     if status.pending:
+        if not settings.vault.has_files:
+            hint = "the machine with the files makes and publishes them, with the same model: run `knap index` there"
         return CheckResult(
             name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint
         )
@@ -317,10 +332,10 @@ def check_engine(settings: Settings) -> CheckResult | None:
 def check_databases(settings: Settings) -> CheckResult:
     """Check every database of the state that can't be derived from the notes."""
     paths = _find_databases(settings)
-    damages = [f"{path.name} is damaged: {damage}" for path in paths if (damage := storage.find_damage(path))]
+    damages = {path: damage for path in paths if (damage := storage.find_damage(path))}
     if damages:
-        hint = "`knap doctor --repair` saves what can be read, adds what a backup has, and keeps the damaged file"
-        return CheckResult(name="data", state="fail", text="; ".join(damages), hint=hint)
+        text = "; ".join(f"{path.name} is damaged: {damage}" for path, damage in damages.items())
+        return CheckResult(name="data", state="fail", text=text, hint=_repair_hint(list(damages)))
     journal = loading.state_folder(settings) / JOURNAL_FILE
     if not paths:
         return CheckResult(name="data", state="ok", text="there is none yet")
@@ -332,6 +347,14 @@ def check_databases(settings: Settings) -> CheckResult:
         hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
         return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
     return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}")
+
+
+def _repair_hint(damaged: Sequence[Path]) -> str:
+    """Return how to repair some databases, with the backups and the folders that it takes."""
+    backups = [backups[0].name for path in damaged if (backups := storage.list_backups(path))]
+    filled = f", adds what {' and '.join(backups)} still has" if backups else " (there is no backup)"
+    folders = dict.fromkeys(str(path.parent / private.ASIDE_NAME) for path in damaged)
+    return f"{_REPAIR}: it saves what can be read{filled}, and keeps the damaged file in {' and '.join(folders)}"
 
 
 def _find_databases(settings: Settings) -> list[Path]:
@@ -379,7 +402,8 @@ def _repair_index(settings: Settings) -> list[CheckResult]:
             outcome = context.index.refresh(full=True)
     except KnapError as error:
         return [failed_check("repair", error)]
-    text = f"the index was rebuilt from {pluralize(outcome.indexed, 'file')}; run `knap index` for its vectors"
+    vectors = "; run `knap index` for its vectors" if settings.vault.has_files else ""
+    text = f"the index was rebuilt from {pluralize(outcome.indexed, 'file')}{vectors}"
     return [CheckResult(name="repair", state="ok", text=text)]
 
 

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Final, TypeGuard
 
 import click
-import numpy as np
 from numpy.typing import NDArray
 
 from knapper import app
@@ -25,6 +24,7 @@ from knapper.errors import BadInput
 from knapper.index.documents import Filter
 from knapper.index.search import SearchMode, SearchRequest
 from knapper.jsontypes import is_list, is_object
+from knapper.system.arrays import np
 from knapper.tools import shapes
 from knapper.tools.context import Context
 

@@ -49,7 +49,13 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
         failed = context.index.publishing.error
         status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
-    summary = indexing.IndexReport(outcome=outcome, embedded=embedded, status=status, seconds=time.monotonic() - start)
+    summary = indexing.IndexReport(
+        outcome=outcome,
+        embedded=embedded,
+        status=status,
+        seconds=time.monotonic() - start,
+        is_published=not setup.read_settings(global_options).vault.has_files,
+    )
     if global_options.as_json:
         output.write_json(summary.as_dict())
     else:

@@ -56,7 +56,10 @@ def command(global_options: GlobalOptions, change: str, **own: Unpack[UndoOption
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
     fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
     if not fails:
-        return output.print_result(global_options, answer, changes.render_undo(answer, fails=False))
+        code = output.print_result(global_options, answer, changes.render_undo(answer, fails=False))
+        for notice in () if global_options.as_json else answer.get("notes", ()):
+            output.note(global_options, f"note: {output.plain(notice)}")
+        return code
     if global_options.as_json:
         output.write_json(_conflict(answer).as_dict())
     else:

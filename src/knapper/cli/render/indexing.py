@@ -36,6 +36,8 @@ class IndexReport:
     embedded: int
     status: IndexStatus
     seconds: float
+    is_published: bool = False
+    """Another machine has the files, and embeds them."""
 
     def text(self) -> str:
         """Format it for a person."""
@@ -49,7 +51,8 @@ class IndexReport:
         if self.status.pending:
             why = ", as the embedding model changed" if self.status.replaced_model else ""
             chunks = pluralize(self.status.pending, "chunk")
-            lines.append(f"{chunks} found by words only until embedded{why}: `knap index`")
+            remedy = "`knap index`" + (" on the machine with the files" if self.is_published else "")
+            lines.append(f"{chunks} found by words only until embedded{why}: {remedy}")
         lines += _problem_lines(outcome.problems)
         return "\n".join(lines)
 

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from knapper import extras
 from knapper.errors import StorageError
 from knapper.index.models import e5, tables
 from knapper.index.models.base import EmbedderError
 from knapper.system import private
+from knapper.system.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

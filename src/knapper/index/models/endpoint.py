@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Final, NoReturn
 
-import numpy as np
 from numpy.typing import NDArray
 
 from knapper.index.models import base
@@ -35,7 +34,7 @@ from knapper.jsontypes import (
     replace_surrogates,
 )
 from knapper.net.client import HttpClient, HttpResponse, Oversized, Unreachable
-from knapper.system.arrays import normalize_rows
+from knapper.system.arrays import normalize_rows, np
 
 _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from knapper import errors, extras
@@ -21,7 +20,7 @@ from knapper.index.models.base import (
     RerankerSettings,
 )
 from knapper.jsontypes import replace_surrogates
-from knapper.system.arrays import normalize_rows
+from knapper.system.arrays import normalize_rows, np
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +37,8 @@ _DIMENSIONS = 384
 _RETRY_S = 300.0
 """How long a failed load is remembered: a download that fails may take the library the better part of a minute."""
 _NOT_HERE_HINT = (
-    "`knap index` downloads it; searches don't, since they would wait for it. Or set embeddings.folder to its folder"
+    "`knap index` downloads it where the vault's files are; searches don't, since they would wait for it. Or set"
+    " embeddings.folder to its folder"
 )
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 

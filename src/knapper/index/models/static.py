@@ -16,7 +16,6 @@ from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from knapper import errors, extras
@@ -24,7 +23,7 @@ from knapper.index.models import tables
 from knapper.index.models.base import EmbedderError
 from knapper.index.models.tables import TokenTable, map_tensors
 from knapper.jsontypes import replace_surrogates
-from knapper.system.arrays import normalize_rows
+from knapper.system.arrays import normalize_rows, np
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -12,9 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
-
 from knapper.index.models.base import EmbedderError
+from knapper.system.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,8 +22,8 @@ from knapper.index.postgres import rows, schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
 from knapper.index.postgres.rows import decode_chunk
 from knapper.index.postgres.snapshot import PublishedSnapshots, PublishedState
-from knapper.index.refresh import Progress, RefreshOutcome
-from knapper.index.status import Freshness, IndexStatus, remove_damage_mark
+from knapper.index.refresh import Freshness, Progress, RefreshOutcome
+from knapper.index.status import IndexStatus
 from knapper.vault import files as vault_files
 from knapper.vault import paths, walk
 from knapper.vault.obsidian import ObsidianSettings
@@ -437,7 +437,7 @@ class ReaderEngine(Engine):
         del check, wait_s
         is_damaged = bool(self.damage)
         outcome = self.mirror.sync(full=full or is_damaged, progress=progress)
-        remove_damage_mark(self.folder)
+        database.remove_damage_mark(self.folder)
         return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
@@ -455,8 +455,9 @@ class ReaderEngine(Engine):
                 raise
             built = self.store.meta("built")
             told = f"{error.message}; what is listed is of {built}, and search doesn't work until it answers"
-            return Freshness(unchecked=True, as_of=built, notices=(told,))
+            return Freshness(unchecked=True, as_of=built, notices=(told,), is_published=True)
         return Freshness(
+            is_published=True,
             incomplete=not self.is_complete,
             pending=self.mirror.pending if meaning else 0,
             as_of=self.store.meta("built"),

@@ -15,6 +15,7 @@ from knapper.index.postgres.schema import FORMAT
 from knapper.index.store import ChunkRow
 from knapper.index.tokenizer import TOKENIZER, segment
 from knapper.index.words.fts5 import CHUNKS
+from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 from knapper.vault.source import Link, Problem, Tag
 from knapper.vault.walk import FileStat
@@ -22,7 +23,6 @@ from knapper.vault.walk import FileStat
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.system.arrays import np
 
 GAP: Final = 0
 """Stands between the columns of a chunk's words, so that no phrase reaches from one into the next."""
@@ -284,16 +284,12 @@ def _decode_word(raw: bytes) -> str:
 
 def wire_vector(vector: bytes) -> bytes:
     """Return a stored vector as pgvector's binary form of a `halfvec`: two numbers, and the elements' bytes swapped."""
-    import numpy  # noqa: PLC0415 - only whoever publishes vectors needs it
-
-    surrogates = numpy.frombuffer(vector, "<f2")
+    surrogates = np.frombuffer(vector, "<f2")
     return len(surrogates).to_bytes(2, "big") + b"\0\0" + surrogates.astype(">f2").tobytes()
 
 
 def read_vectors(wires: Sequence[bytes]) -> NDArray[np.float32]:
     """Return vectors from pgvector's binary form, one below the other."""
-    import numpy  # noqa: PLC0415 - the same
-
     if not wires:
-        return numpy.empty((0, 0), numpy.float32)
-    return numpy.stack([numpy.frombuffer(wire, ">f2", offset=4) for wire in wires]).astype(numpy.float32)
+        return np.empty((0, 0), np.float32)
+    return np.stack([np.frombuffer(wire, ">f2", offset=4) for wire in wires]).astype(np.float32)

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from knapper.index import database
 from knapper.index.documents import Filter, FilterMasks, StateCache
 from knapper.index.postgres import rows
@@ -20,6 +18,7 @@ from knapper.index.words import fts5, fulltext
 from knapper.index.words.fts5 import CHUNKS, QueryWord, inverse_document_frequency
 from knapper.index.words.fulltext import KeywordRanker, NameScores
 from knapper.index.words.postings import K1, B
+from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -192,6 +191,11 @@ class PublishedSnapshot:
             f" ORDER BY {column} <#> %s::halfvec LIMIT %s"
         )
         return self._select(sql, [*values, literal, limit], binary=True)
+
+    @property
+    def new_vectors_hint(self) -> str:
+        """Name both machines."""
+        return "use the model here that the machine with the files uses; for another, run `knap index --full` there"
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Compare model and dimensions."""

@@ -24,6 +24,7 @@ from knapper.index.database import POSTINGS_PREFIX, Database
 from knapper.index.tokenizer import Stemmer, without_run_ends
 from knapper.index.words import fts5
 from knapper.index.words.fts5 import WordTable
+from knapper.system import arrays
 from knapper.system.arrays import ArrayToWrite, np, open_arrays, write_arrays
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def build(index: Database) -> None:
             fts5.forget_recorded(connection, generation)
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fts5.FILE_META, name))
     del tables, names
-    database.return_free_memory()
+    arrays.return_free_memory()
     remove_stray_files(index)
 
 

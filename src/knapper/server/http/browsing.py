@@ -215,86 +215,55 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
             _ATTACHMENT_CONTENT,
             responses=_ATTACHMENT_RESPONSES,
         ),
-        RouteSpec(
-            "GET",
-            "/backlinks/{path:path}",
-            "notes",
-            "List the notes that link to one, each with the lines that do.",
-            _make_backlink_endpoint(hub, threads),
-            "By path; at most 20 lines of a note.",
-            _BACKLINK_PARAMETERS,
-            _BACKLINK_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            "/graph/{path:path}",
-            "graph",
-            "Show the notes around one, and what ties them.",
-            _make_graph_endpoint(hub, threads),
-            "By links in either direction, by nearness in meaning, or both.",
-            _GRAPH_PARAMETERS,
-            _GRAPH_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/graph",
-            "graph",
-            "Show some notes, and what ties them.",
-            _make_between_endpoint(hub, threads),
-            "Such as those that a run read; in the order that they were asked for.",
-            _BETWEEN_PARAMETERS,
-            _BETWEEN_CONTENT,
-        ),
+        *_link_routes(hub, threads),
     )
     return Mount(routes=[*map(openapi.make_route, specs)])
 
 
-def _make_graph_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _GRAPH_PARAMETERS)
+def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
+    """List the routes that show how notes hang together."""
+
+    async def read(
+        request: Request, args: RequestArguments, work: Callable[[Context], Mapping[str, object]]
+    ) -> Response:
         context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
+        return security.JsonReply(await threads.run("read", lambda: work(context())))
+
+    async def list_backlinks(request: Request, args: RequestArguments) -> Response:
+        """List the notes that link to one, each with the lines that do.
+
+        By path; at most 20 lines of a note.
+        """
         path = str(request.path_params["path"])
-        return security.JsonReply(await threads.run("read", lambda: _surroundings(context(), path, args)))
-
-    return endpoint
-
-
-def _make_between_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _BETWEEN_PARAMETERS)
-        context = partial(hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
-
-        def graph() -> Mapping[str, object]:
-            return links.graph_between(
-                context(), args.texts("paths") or (), by=args.choice("by", links.GRAPH_TIES, "links")
-            )
-
-        return security.JsonReply(await threads.run("read", graph))
-
-    return endpoint
-
-
-def _make_backlink_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _BACKLINK_PARAMETERS)
-        client, path = security.client_of(request.scope), str(request.path_params["path"])
         limit, offset = args.integer_or_default("limit", 50), args.integer_or_default("offset", 0)
+        return await read(request, args, lambda context: links.backlink_lines(context, path, limit, offset))
 
-        def listed() -> Mapping[str, object]:
-            return links.backlink_lines(hub.context(client=client, vault=args.text("vault")), path, limit, offset)
+    async def show_around(request: Request, args: RequestArguments) -> Response:
+        """Show the notes around one, and what ties them.
 
-        return security.JsonReply(await threads.run("read", listed))
+        By links in either direction, by nearness in meaning, or both.
+        """
+        path = str(request.path_params["path"])
+        by: links.GraphTies = args.choice("by", links.GRAPH_TIES, "links")
+        depth, limit = args.integer_or_default("depth", 2), args.integer_or_default("limit", 300)
+        return await read(
+            request, args, lambda context: links.surroundings(context, path, depth=depth, by=by, limit=limit)
+        )
 
-    return endpoint
+    async def show_between(request: Request, args: RequestArguments) -> Response:
+        """Show some notes, and what ties them.
 
+        Such as those that a run read; in the order that they were asked for.
+        """
+        names = args.texts("paths") or ()
+        by: links.GraphTies = args.choice("by", links.GRAPH_TIES, "links")
+        return await read(request, args, lambda context: links.graph_between(context, names, by=by))
 
-def _surroundings(context: Context, path: str, args: RequestArguments) -> Mapping[str, object]:
-    return links.surroundings(
-        context,
-        path,
-        depth=args.integer_or_default("depth", 2),
-        by=args.choice("by", links.GRAPH_TIES, "links"),
-        limit=args.integer_or_default("limit", 300),
+    bind, by_path = openapi.bind_route, "{path:path}"
+    return (
+        bind("GET", f"/backlinks/{by_path}", "notes", list_backlinks, _BACKLINK_PARAMETERS, _BACKLINK_CONTENT),
+        bind("GET", f"/graph/{by_path}", "graph", show_around, _GRAPH_PARAMETERS, _GRAPH_CONTENT),
+        bind("POST", "/graph", "graph", show_between, _BETWEEN_PARAMETERS, _BETWEEN_CONTENT),
     )
 
 

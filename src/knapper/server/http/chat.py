@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
@@ -16,7 +16,15 @@ from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.server.http.openapi import (
+    RouteSpec,
+    bind_route,
+    json_content,
+    object_schema,
+    page_content,
+    read_doc,
+    stream_content,
+)
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -223,10 +231,6 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     return background.failed_job_reply(turn_data, error, request)
 
 
-def _describe_start(turn: TurnJob) -> dict[str, JSONValue]:
-    return {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
-
-
 def _describe_turn(
     turn: TurnJob, done: Mapping[str, JSONValue], event_data: list[dict[str, JSONValue]]
 ) -> dict[str, JSONValue]:
@@ -247,7 +251,7 @@ def _describe_turn(
 
 if TYPE_CHECKING:
     SessionHandler = Callable[[JobService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, in a client's chats, with the session of the path."""
+    """Does what a route is for, in a client's chats, with the session of the path; its docstring says it."""
 
 _LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
 _OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
@@ -269,62 +273,37 @@ _DEFAULT_LIMIT: Final = 50
 
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
-    route = _SessionRoutes(service).route
+
+    def route(
+        method: Literal["GET", "POST", "PATCH", "DELETE"],
+        path: str,
+        work: SessionHandler,
+        content: Mapping[str, Any],
+        parameters: tuple[Parameter, ...] = (),
+    ) -> RouteSpec:
+        every = (*parameters, VAULT_PARAMETER)
+        summary, description = read_doc(work)
+        endpoint = _session_endpoint(service, work, every)
+        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, description, every, content)
+
     session_content = json_content({"session": SESSION_SCHEMA})
     messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
     messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
     messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
     messages_schema["required"] = [*messages_schema["required"], "session"]
-    sessions_content = page_content("results", SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
-    deleted_content = json_content({"deleted": {"type": "string"}})
     trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
-    trace_description = "Its texts between calls, and its calls with arguments and answers, the beginning of long ones."
-    trace = route("GET", "/{session_id}/trace", "Show what a turn did.", _show_trace, (_TURN_NUMBER,), trace_content)
-    read_description = "Turns are counted from the oldest; without an offset the latest ones come."
-    read = route("GET", "/{session_id}", "Read a session.", _read_session, (_LIMIT, _OFFSET), messages_content)
-    new_parameters = (_TITLE, _NEW_SESSION_FILE)
     return (
-        route("GET", "", "List sessions.", _list_sessions, (_QUERY, _LIMIT, _OFFSET), sessions_content),
-        route("POST", "", "Start a session.", _begin_session, new_parameters, session_content),
-        replace(read, description=read_description),
-        replace(trace, description=trace_description),
-        route("PATCH", "/{session_id}", "Rename a session.", _rename_session, (_NEW_TITLE,), session_content),
-        route("POST", "/{session_id}/fork", "Fork a session.", _fork_session, (_FORK_UPTO,), session_content),
-        route(
-            "POST", "/{session_id}/clear", "Restart a session without its history.", _clear_session, (), session_content
-        ),
-        route(
-            "POST",
-            "/{session_id}/export",
-            "Export a session as a note.",
-            _export_session,
-            (_EXPORT_PATH,),
-            export_content,
-        ),
-        route("DELETE", "/{session_id}", "Delete a session.", _delete_session, (), deleted_content),
+        route("GET", "", _list_sessions, page_content("results", SESSION_SCHEMA), (_QUERY, _LIMIT, _OFFSET)),
+        route("POST", "", _begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
+        route("GET", "/{session_id}", _read_session, messages_content, (_LIMIT, _OFFSET)),
+        route("GET", "/{session_id}/trace", _show_trace, trace_content, (_TURN_NUMBER,)),
+        route("PATCH", "/{session_id}", _rename_session, session_content, (_NEW_TITLE,)),
+        route("POST", "/{session_id}/fork", _fork_session, session_content, (_FORK_UPTO,)),
+        route("POST", "/{session_id}/clear", _clear_session, session_content),
+        route("POST", "/{session_id}/export", _export_session, export_content, (_EXPORT_PATH,)),
+        route("DELETE", "/{session_id}", _delete_session, json_content({"deleted": {"type": "string"}})),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _SessionRoutes:
-    """What the routes below ``/sessions`` have in common."""
-
-    service: JobService
-
-    def route(
-        self,
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        summary: str,
-        handler: SessionHandler,
-        parameters: tuple[Parameter, ...],
-        content: Mapping[str, Any],
-    ) -> RouteSpec:
-        """Return one of them; its handler takes the parameters that its documentation names."""
-        every = (*parameters, VAULT_PARAMETER)
-        endpoint = _session_endpoint(self.service, handler, every)
-        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, "", every, content)
 
 
 def _session_endpoint(service: JobService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
@@ -341,6 +320,7 @@ def _session_endpoint(service: JobService, work: SessionHandler, parameters: Seq
 async def _list_sessions(
     service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """List sessions."""
     limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
     query = args.text("query")
     vault = client_chats.chats.vault
@@ -365,6 +345,7 @@ async def _list_sessions(
 async def _begin_session(
     service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Start a session."""
     active_file, title = args.text("active_file"), args.text("title")
 
     def begin() -> Session:
@@ -376,6 +357,10 @@ async def _begin_session(
 async def _read_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Read a session.
+
+    Turns are counted from the oldest; without an offset the latest ones come.
+    """
     session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
     limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
     offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
@@ -387,6 +372,10 @@ async def _read_session(
 async def _show_trace(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Show what a turn did.
+
+    Its texts between calls, and its calls with arguments and answers, the beginning of long ones.
+    """
     from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
     number = args.integer_or_default("number", 0)
@@ -400,16 +389,15 @@ async def _show_trace(
 async def _rename_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
-    return await _session_answer(
-        service,
-        client_chats,
-        await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title"))),
-    )
+    """Rename a session."""
+    renamed = await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title")))
+    return await _session_answer(service, client_chats, renamed)
 
 
 async def _fork_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Fork a session."""
     upto = args.integer_or_default("upto", -1)
     forked = await service.run_blocking(lambda: client_chats.fork(session_id, upto=None if upto < 0 else upto))
     return await _session_answer(service, client_chats, forked)
@@ -418,6 +406,7 @@ async def _fork_session(
 async def _clear_session(
     service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Restart a session without its history."""
     async with hold_idle_session(service, client_chats, session_id):
         cleared = await service.run_blocking(lambda: client_chats.store.clear(session_id))
     return await _session_answer(service, client_chats, cleared)
@@ -426,12 +415,14 @@ async def _clear_session(
 async def _export_session(
     service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Export a session as a note."""
     return answers.as_json(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
 
 
 async def _delete_session(
     service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Delete a session."""
     async with hold_idle_session(service, client_chats, session_id):
         await service.run_blocking(lambda: client_chats.conversations.delete(session_id))
     return {"deleted": session_id}
@@ -540,53 +531,50 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes that answer messages."""
     by_file_description = "Uses the session of the active file; another file has another session."
     by_id_description = "Uses the session in the path, whichever file is open."
-    events_description = "After `Last-Event-ID`, or from the beginning. A session's id means its latest turn."
-    events_endpoint, cancel_endpoint = _make_turn_events(service), _make_turn_cancel(service)
-    cancel_summary = "Cancel a turn; the partial answer is kept."
+
+    async def list_agents(_: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """List the agents that a message may name.
+
+        Each has a task of its own: a message of a slash and its name alone sets it to work.
+        """
+        del args
+        stages, _problems = await service.run_blocking(clients.open_stages(service.clients.hub).all)
+        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        return {"results": rows}
+
     return (
         *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
-        RouteSpec(
-            "GET",
-            "/chat/{turn_id}/events",
-            "chat",
-            "Stream the events of a turn.",
-            events_endpoint,
-            events_description,
-            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            background.events_content(STREAM_CONTENT),
-        ),
-        RouteSpec(
-            "POST",
-            "/chat/{turn_id}/cancel",
-            "chat",
-            cancel_summary,
-            cancel_endpoint,
-            parameters=binding.ANY_VAULT,
-            content=CANCEL_CONTENT,
-        ),
+        *_turn_routes(service),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
-        RouteSpec(
-            "GET",
-            "/agents",
-            "chat",
-            "List the agents that a message may name.",
-            _make_agent_list(service),
-            "Each has a task of its own: a message of a slash and its name alone sets it to work.",
-            binding.ANY_VAULT,
-            AGENTS_CONTENT,
-        ),
+        bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
     )
 
 
-def _make_agent_list(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        known = clients.open_stages(service.clients.hub)
-        stages, _ = await service.run_blocking(known.all)
-        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
-        return security.JsonReply({"success": True, "results": rows})
+def _turn_routes(service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes that follow and stop a turn, in whichever vault it is."""
 
-    return endpoint
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Stream the events of a turn.
+
+        After `Last-Event-ID`, or from the beginning. A session's id means its latest turn.
+        """
+        return await _tell_turn(await find(request), request, args)
+
+    async def cancel(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Cancel a turn; the partial answer is kept."""
+        del args
+        turn = await find(request)
+        cancelled, _ = await background.cancel_job(turn)
+        return {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
+
+    async def find(request: Request) -> TurnJob:
+        return await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
+
+    path, event_parameters = "/chat/{turn_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
+    return (
+        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, background.events_content(STREAM_CONTENT)),
+        bind_route("POST", f"{path}/cancel", "chat", cancel, binding.ANY_VAULT, CANCEL_CONTENT),
+    )
 
 
 def _message_routes(
@@ -595,7 +583,7 @@ def _message_routes(
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     streamed = (*parameters, background.WAIT_PARAMETER)
     waiting = _make_turn_start(service, _wait_for_turn, parameters)
-    streaming = _make_turn_start(service, _tell_started_turn, streamed)
+    streaming = _make_turn_start(service, _tell_turn, streamed)
     summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
     return (
         RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
@@ -665,26 +653,7 @@ async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments
     return turn_reply(turn, request)
 
 
-async def _tell_started_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
+async def _tell_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
     """Stream a turn's events; for who can't stream, reply with its id, by which the events are asked for."""
-    return await background.events_reply(turn, _describe_start(turn), request, args)
-
-
-def _make_turn_events(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
-        return await background.events_reply(turn, _describe_start(turn), request, args)
-
-    return endpoint
-
-
-def _make_turn_cancel(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        turn = await find_turn(service, security.client_of(request.scope), request.path_params["turn_id"])
-        cancelled, _ = await background.cancel_job(turn)
-        result = {"turn_id": turn.id, "session_id": turn.subject_id, "cancelled": cancelled, "ended": turn.has_ended}
-        return security.JsonReply({"success": True, **result})
-
-    return endpoint
+    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.subject_id, "message": turn.question}
+    return await background.events_reply(turn, start, request, args)

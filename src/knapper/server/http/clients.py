@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -17,7 +18,6 @@ from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
 from knapper.server.security import API_CLIENT, MCP_CLIENT, PAGE_CLIENT, RequestBuckets
 from knapper.vault import access
 from knapper.vault.access import Capability, ClientKind, EditableScope, Outcome
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from knapper.config.paired import PairedClient, PairedClients
     from knapper.jsontypes import JSONValue
     from knapper.server.credentials import PairingCodes
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import WorkerThreads
 
 TRIES_PER_MINUTE: Final = 10
@@ -39,6 +39,7 @@ PAIR_PATH: Final = "/pair"
 _CODES_PATH: Final = "/pair/codes"
 _CLIENTS_PATH: Final = "/clients"
 _TAG: Final = "clients"
+_CREATED: Final = 201
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _NULLABLE: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
 _PAIR_PARAMETERS: Final = (
@@ -256,58 +257,33 @@ def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> 
         hub: Whose settings say who is a person.
         threads: Where files are read and written; the caller closes them.
     """
+    routes = _ClientRoutes(service=service, hub=hub, threads=threads)
+    by_name = f"{_CLIENTS_PATH}/{{name}}"
+    pair = openapi.bind_route("POST", PAIR_PATH, _TAG, routes.pair, _PAIR_PARAMETERS, _PAIRED_CONTENT)
+    make_code = openapi.bind_route("POST", _CODES_PATH, _TAG, routes.make_code, _CODE_PARAMETERS, _CODE_CONTENT)
     specs = (
-        RouteSpec(
-            "POST",
-            PAIR_PATH,
-            _TAG,
-            "Pair a device.",
-            _make_pair(service, threads),
-            "Exchanges a code, which is good once within two minutes, for a client of its own. Needs no token.",
-            _PAIR_PARAMETERS,
-            _PAIRED_CONTENT,
-            status=201,
-            is_open=True,
-        ),
-        RouteSpec(
-            "POST",
-            _CODES_PATH,
-            _TAG,
-            "Make a code that pairs a device.",
-            _make_code(service, hub, threads),
-            "For the page: a paired device can't let others in.",
-            _CODE_PARAMETERS,
-            _CODE_CONTENT,
-            status=201,
-        ),
-        RouteSpec(
-            "GET",
-            _CLIENTS_PATH,
-            _TAG,
-            "List the paired devices, and the other clients with their rights.",
-            _make_list(service, hub, threads),
-            "For persons: the page sees all, and what programs may do; a paired device itself.",
-            binding.ANY_VAULT,
-            _LISTED_CONTENT,
-        ),
-        RouteSpec(
-            "DELETE",
-            f"{_CLIENTS_PATH}/{{name}}",
-            _TAG,
-            "Revoke a paired device.",
-            _make_revoke(service, hub, threads),
-            "Its token is good no more, and its streams end. For the page; a paired device may revoke itself.",
-            binding.ANY_VAULT,
-            _REVOKED_CONTENT,
-        ),
+        replace(pair, status=_CREATED, is_open=True),
+        replace(make_code, status=_CREATED),
+        openapi.bind_route("GET", _CLIENTS_PATH, _TAG, routes.list_all, binding.ANY_VAULT, _LISTED_CONTENT),
+        openapi.bind_route("DELETE", by_name, _TAG, routes.revoke, binding.ANY_VAULT, _REVOKED_CONTENT),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], open_paths=frozenset({PAIR_PATH}))
 
 
-def _make_pair(service: PairingService, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _PAIR_PARAMETERS)
-        wait_s = service.take_try()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClientRoutes:
+    """The handlers of requests about devices and clients."""
+
+    service: PairingService
+    hub: Hub
+    threads: WorkerThreads
+
+    async def pair(self, _: Request, args: RequestArguments) -> Response:
+        """Pair a device.
+
+        Exchanges a code, which is good once within two minutes, for a client of its own. Needs no token.
+        """
+        wait_s = self.service.take_try()
         if wait_s:
             error = RefusedError(
                 "too many codes were tried",
@@ -315,47 +291,40 @@ def _make_pair(service: PairingService, threads: WorkerThreads) -> Endpoint:
                 code="too_many_requests",
             )
             return security.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
-        return security.JsonReply({"success": True, **await threads.run("write", lambda: service.pair(args))}, 201)
+        content = await self.threads.run("write", lambda: self.service.pair(args))
+        return security.JsonReply({"success": True, **content}, _CREATED)
 
-    return endpoint
+    async def make_code(self, request: Request, args: RequestArguments) -> Response:
+        """Make a code that pairs a device.
 
-
-def _make_code(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _CODE_PARAMETERS)
-        security.check_owner(hub.settings, request.scope, "let other devices in")
+        For the page: a paired device can't let others in.
+        """
+        security.check_owner(self.hub.settings, request.scope, "let other devices in")
         origin = request.headers.get("origin", "")
         own_address = origin if origin.startswith("http") else str(request.base_url).rstrip("/")
-        content = await threads.run("write", lambda: service.make_code(args, own_address))
-        return security.JsonReply({"success": True, **content}, 201)
+        content = await self.threads.run("write", lambda: self.service.make_code(args, own_address))
+        return security.JsonReply({"success": True, **content}, _CREATED)
 
-    return endpoint
+    async def list_all(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """List the paired devices, and the other clients with their rights.
 
-
-def _make_list(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        security.check_person(hub.settings, request.scope, "see the paired devices")
+        For persons: the page sees all, and what programs may do; a paired device itself.
+        """
+        security.check_person(self.hub.settings, request.scope, "see the paired devices")
         client = security.client_of(request.scope)
         seen: Mapping[str, float] = dict(request.app.state.seen)
-        return security.JsonReply(
-            {"success": True, **await threads.run("read", lambda: service.list_clients(client, seen))}
-        )
+        return await self.threads.run("read", lambda: self.service.list_clients(client, seen))
 
-    return endpoint
+    async def revoke(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """Revoke a paired device.
 
-
-def _make_revoke(service: PairingService, hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        Its token is good no more, and its streams end. For the page; a paired device may revoke itself.
+        """
         name = str(request.path_params["name"])
-        security.check_person(hub.settings, request.scope, "revoke a paired device")
+        security.check_person(self.hub.settings, request.scope, "revoke a paired device")
         if security.client_of(request.scope) == name:
             security.let_last_reply_pass(request.scope)
         else:
-            security.check_owner(hub.settings, request.scope, "revoke another one")
-        client = await threads.run("write", lambda: service.revoke(name))
-        shown = client.as_dict(service.clients.last_used(client))
-        return security.JsonReply({"success": True, "revoked": shown})
-
-    return endpoint
+            security.check_owner(self.hub.settings, request.scope, "revoke another one")
+        client = await self.threads.run("write", lambda: self.service.revoke(name))
+        return {"revoked": {**client.as_dict(self.service.clients.last_used(client))}}

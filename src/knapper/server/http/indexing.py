@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from starlette.requests import Request
@@ -18,7 +18,6 @@ from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from knapper.index.engine import Engine
     from knapper.index.refresh import Progress, RefreshPhase
     from knapper.jsontypes import JSONValue
-    from knapper.server.http.binding import Endpoint
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
 
 
@@ -236,47 +235,13 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
         stop: Set when the server stops; refreshes are cancelled then.
     """
     service = IndexService(hub, threads)
-    specs = (
-        RouteSpec(
-            "POST",
-            "/index",
-            _TAG,
-            "Bring the index up to date.",
-            _make_begin(hub, service),
-            "Replies at once; follow it at /index/{job_id}/events. While one is running in a vault, the next joins it. "
-            "Only for clients that see the whole vault.",
-            _BEGIN_PARAMETERS,
-            _BEGUN_CONTENT,
-            _ACCEPTED_STATUS,
-        ),
-        RouteSpec(
-            "GET",
-            "/index/{job_id}/events",
-            _TAG,
-            "Tell how far a refresh is.",
-            _make_events(hub, service),
-            "As a stream, after `Last-Event-ID` or from the beginning; or as JSON.",
-            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            _EVENTS_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/index/{job_id}/cancel",
-            _TAG,
-            "Cancel a refresh; what was read is kept.",
-            _make_cancel(hub, service),
-            parameters=binding.ANY_VAULT,
-            content=_CANCELLED_CONTENT,
-        ),
-    )
-    return Mount(
-        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
-    )
 
+    async def begin(request: Request, args: RequestArguments) -> Response:
+        """Bring the index up to date.
 
-def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _BEGIN_PARAMETERS)
+        Replies at once; follow it at /index/{job_id}/events. While one is running in a vault, the next joins it. Only
+        for clients that see the whole vault.
+        """
         client = security.client_of(request.scope)
         service.check_client(client)
         is_full = args.flag("full") is True
@@ -287,30 +252,39 @@ def _make_begin(hub: Hub, service: IndexService) -> Endpoint:
         begun: dict[str, JSONValue] = {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
         return security.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
 
-    return endpoint
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Tell how far a refresh is.
 
-
-def _make_events(hub: Hub, service: IndexService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        client = security.client_of(request.scope)
-        service.check_client(client)
-        job = service.find(request.path_params["job_id"])
-        _ = hub.name_for(client, job.subject_id)
+        As a stream, after `Last-Event-ID` or from the beginning; or as JSON.
+        """
+        job = _find_job(hub, service, request)
         return await background.events_reply(job, {"job_id": job.id, "vault": job.subject_id}, request, args)
 
-    return endpoint
-
-
-def _make_cancel(hub: Hub, service: IndexService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        client = security.client_of(request.scope)
-        service.check_client(client)
-        job = service.find(request.path_params["job_id"])
-        _ = hub.name_for(client, job.subject_id)
+    async def cancel(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Cancel a refresh; what was read is kept."""
+        del args
+        job = _find_job(hub, service, request)
         cancelled, _ = await background.cancel_job(job)
-        result: dict[str, JSONValue] = {"job_id": job.id, "cancelled": cancelled, "ended": job.has_ended}
-        return security.JsonReply({"success": True, **result})
+        return {"job_id": job.id, "cancelled": cancelled, "ended": job.has_ended}
 
-    return endpoint
+    path, event_parameters = "/index/{job_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
+    specs = (
+        replace(
+            openapi.bind_route("POST", "/index", _TAG, begin, _BEGIN_PARAMETERS, _BEGUN_CONTENT),
+            status=_ACCEPTED_STATUS,
+        ),
+        openapi.bind_route("GET", f"{path}/events", _TAG, tell, event_parameters, _EVENTS_CONTENT),
+        openapi.bind_route("POST", f"{path}/cancel", _TAG, cancel, binding.ANY_VAULT, _CANCELLED_CONTENT),
+    )
+    return Mount(
+        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, service.end, service.shut)
+    )
+
+
+def _find_job(hub: Hub, service: IndexService, request: Request) -> BackgroundJob[IndexOutcome]:
+    """Return the refresh of the path, of a vault that the client may open and sees the whole of."""
+    client = security.client_of(request.scope)
+    service.check_client(client)
+    job = service.find(request.path_params["job_id"])
+    _ = hub.name_for(client, job.subject_id)
+    return job

@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from knapper import extras
 from knapper.agents.model import names
@@ -31,12 +30,10 @@ if TYPE_CHECKING:
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
 
 
 _TAG: Final = "models"
-_WHAT_MODELS: Final = "see the models"
-_WHAT_USAGE: Final = "see what models cost"
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
@@ -106,38 +103,30 @@ def spending_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         hub: Whose settings name the models.
         service: Has the chats, whose account is shown.
     """
-    return (
-        RouteSpec(
-            "GET",
-            "/models",
-            _TAG,
-            "List the configured models with their prices.",
-            _make_models_endpoint(hub, service),
-            "No server is asked. Only for persons.",
-            binding.ANY_VAULT,
-            _MODELS_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            "/usage",
-            _TAG,
-            "Show what models have cost today.",
-            _make_usage_endpoint(hub, service),
-            "With what the limits leave, and what a conversation took. Only for persons.",
-            _USAGE_PARAMETERS,
-            _USAGE_CONTENT,
-        ),
-    )
 
+    async def list_models(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """List the configured models with their prices.
 
-def _make_models_endpoint(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        security.check_person(hub.settings, request.scope, _WHAT_MODELS)
+        No server is asked. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, "see the models")
         rows = await service.run_blocking(lambda: _list_models(hub.settings))
-        return security.JsonReply({"success": True, "configured": hub.settings.model.name, "results": [*rows]})
+        return {"configured": hub.settings.model.name, "results": [*rows]}
 
-    return endpoint
+    async def show_usage(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Show what models have cost today.
+
+        With what the limits leave, and what a conversation took. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, "see what models cost")
+        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
+        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+        return await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
+
+    return (
+        openapi.bind_route("GET", "/models", _TAG, list_models, binding.ANY_VAULT, _MODELS_CONTENT),
+        openapi.bind_route("GET", "/usage", _TAG, show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
+    )
 
 
 def _list_models(settings: Settings) -> list[JSONValue]:
@@ -174,18 +163,6 @@ def _model_row(settings: Settings, name: str, use: str, model: ModelName) -> JSO
         "is_local": address.startswith(_LOOPBACK),
         "price": price and price.as_dict(),
     }
-
-
-def _make_usage_endpoint(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _USAGE_PARAMETERS)
-        security.check_person(hub.settings, request.scope, _WHAT_USAGE)
-        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
-        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-        shape = await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
-        return security.JsonReply({"success": True, **shape})
-
-    return endpoint
 
 
 def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSONValue]:
@@ -229,12 +206,7 @@ def _sum_session(turns: Sequence[Exchange]) -> dict[str, JSONValue]:
     }
 
 
-_KEYS_PATH: Final = "/models/keys"
-_OFFERED_PATH: Final = "/models/offered"
-_TRIAL_PATH: Final = "/models/trial"
 _WHAT_SEE: Final = "see which keys are set"
-_WHAT_KEEP: Final = "keep a key"
-_WHAT_TRY: Final = "try a model"
 _KEY_PROVIDERS: Final = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME: Final = "nobody"
 """A name that no key is stored under."""
@@ -317,57 +289,50 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         hub: Whose settings name the models.
         service: Has the chats, which open them.
     """
-    return (
-        RouteSpec(
-            "GET",
-            _KEYS_PATH,
-            _TAG,
-            "List whose keys are set, and where.",
-            _make_list(hub, service),
-            "No key is told, nor any part of one. Only for persons.",
-            binding.ANY_VAULT,
-            _KEYS_CONTENT,
-        ),
-        RouteSpec(
-            "PUT",
-            _KEYS_PATH,
-            _TAG,
-            "Keep a key in the system's keyring, or remove it there.",
-            _make_keep(hub, service),
-            "It is sent to that provider, or the server at that address, alone. Only for persons.",
-            _KEY_PARAMETERS,
-            _KEPT_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            _OFFERED_PATH,
-            _TAG,
-            "List the models that a provider offers.",
-            _make_offered(hub, service),
-            "Asks the provider's server, at its usual or configured address, with its key. Only for persons.",
-            _OFFERED_PARAMETERS,
-            _OFFERED_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            _TRIAL_PATH,
-            _TAG,
-            "Try a model with one short question.",
-            _make_trial(hub, service),
-            "It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.",
-            _TRIAL_PARAMETERS,
-            _TRIAL_CONTENT,
-        ),
-    )
 
+    async def list_keys(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """List whose keys are set, and where.
 
-def _make_list(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        No key is told, nor any part of one. Only for persons.
+        """
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        return security.JsonReply({"success": True, **await service.run_blocking(lambda: _list_keys(hub.settings))})
+        return await service.run_blocking(lambda: _list_keys(hub.settings))
 
-    return endpoint
+    async def keep(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Keep a key in the system's keyring, or remove it there.
+
+        It is sent to that provider, or the server at that address, alone. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, "keep a key")
+        return await service.run_blocking(lambda: _keep_key(hub.settings, args))
+
+    async def list_offered(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """List the models that a provider offers.
+
+        Asks the provider's server, at its usual or configured address, with its key. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        provider = cast("Provider", args.text("provider"))
+        return await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
+
+    async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Try a model with one short question.
+
+        It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, "try a model")
+        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
+        name = args.text("model").strip() or hub.settings.model.name
+        trial = _try_model(client_chats, name, service.run_blocking)
+        return await workers.run_unless_disconnected(request.receive, trial)
+
+    keys_path = "/models/keys"
+    return (
+        openapi.bind_route("GET", keys_path, _TAG, list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
+        openapi.bind_route("PUT", keys_path, _TAG, keep, _KEY_PARAMETERS, _KEPT_CONTENT),
+        openapi.bind_route("GET", "/models/offered", _TAG, list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
+        openapi.bind_route("POST", "/models/trial", _TAG, attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
+    )
 
 
 def _list_keys(settings: Settings) -> dict[str, JSONValue]:
@@ -408,17 +373,6 @@ def _has_keyring() -> bool:
     return True
 
 
-def _make_keep(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _KEY_PARAMETERS)
-        security.check_person(hub.settings, request.scope, _WHAT_KEEP)
-        return security.JsonReply(
-            {"success": True, **await service.run_blocking(lambda: _keep_key(hub.settings, args))}
-        )
-
-    return endpoint
-
-
 def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue]:
     # Neither value is quoted in an error: somebody may paste the key into the wrong field.
     name, key = args.text("provider").strip().rstrip("/"), args.text("key").strip()
@@ -443,33 +397,10 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
     return _describe_key(settings, name)
 
 
-def _make_offered(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _OFFERED_PARAMETERS)
-        security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        provider = cast("Provider", args.text("provider"))
-        status = await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
-        return security.JsonReply({"success": True, **status})
-
-    return endpoint
-
-
 def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]:
     base_url = settings.model.ollama_url if provider == "ollama" else ""
     server = ModelName(provider=provider, name="*", base_url=base_url)
     return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
-
-
-def _make_trial(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _TRIAL_PARAMETERS)
-        security.check_person(hub.settings, request.scope, _WHAT_TRY)
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-        name = args.text("model").strip() or hub.settings.model.name
-        trial = _try_model(client_chats, name, service.run_blocking)
-        return security.JsonReply({"success": True, **await workers.run_unless_disconnected(request.receive, trial)})
-
-    return endpoint
 
 
 async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:

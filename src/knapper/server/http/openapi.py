@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
 from knapper.jsontypes import JSONValue
 from knapper.server import security
-from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, ToolRoute
+from knapper.server.http import binding
+from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
 from knapper.tools import registry
 from knapper.tools.registry import ToolTable
 
@@ -208,9 +212,37 @@ class RouteSpec:
     """Whether it needs no token."""
 
 
+Handler = Callable[[Request, RequestArguments], Awaitable[Response | dict[str, JSONValue]]]
+"""Gives what a good reply holds, or the reply; its docstring is the route's summary and description."""
+
+
+def bind_route(
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+    path: str,
+    tag: str,
+    handler: Handler,
+    parameters: Sequence[Parameter],
+    content: Mapping[str, Any],
+) -> RouteSpec:
+    """Return the route of a handler, which is given the request and the arguments that the route takes."""
+
+    async def endpoint(request: Request) -> Response:
+        result = await handler(request, await binding.read_arguments(request, parameters))
+        return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
+
+    summary, description = read_doc(handler)
+    return RouteSpec(method, path, tag, summary, endpoint, description, parameters, content)
+
+
 def make_route(spec: RouteSpec) -> BoundRoute:
     """Create a route from its specification; it is described only when the document is requested."""
     return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
+
+
+def read_doc(handler: Callable[..., object]) -> tuple[str, str]:
+    """Return what a handler's docstring says of its route: the summary, and the description or an empty text."""
+    summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
+    return summary, " ".join(description.split())
 
 
 def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:

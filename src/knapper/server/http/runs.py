@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import ConflictError, NotFound, SetupError
 from knapper.server import security
-from knapper.server.http import background, binding
+from knapper.server.http import background, binding, openapi
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.job_schemas import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import Endpoint, RequestArguments
 
 
+T = TypeVar("T")
 MOST_RUNS: Final = 8
 """That run at once, of all clients together."""
 _MAX_WATCHED: Final = 32
@@ -151,7 +153,7 @@ def run_busy_error(run_id: str) -> ConflictError:
 
 async def _carry_out_run(going: PreparedRun, emit: JobEventSink) -> None:
     """Carry out a run; its end is reported only once it can be resumed."""
-    from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
+    from knapper.agents.runs import executor  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app import runs  # noqa: PLC0415 - the same
 
     loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
@@ -163,12 +165,12 @@ async def _carry_out_run(going: PreparedRun, emit: JobEventSink) -> None:
             _ = loop.call_soon_threadsafe(receive_event, event)
 
     def work() -> Coroutine[object, object, RunRecord]:
-        return service.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
+        return executor.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
 
     try:
         _ = await runs.run_in_thread(work, f"run {run_id}")
     except asyncio.CancelledError:
-        await asyncio.to_thread(service.record_unstarted_end, engine, run_id)
+        await asyncio.to_thread(executor.record_unstarted_end, engine, run_id)
         raise
     finally:
         for event in final_events:
@@ -185,135 +187,84 @@ def _find_running_job(jobs: BackgroundJobs[RunDone] | None, run_id: str) -> Back
     return None if job.has_ended else job
 
 
-if TYPE_CHECKING:
-    RunHandler = Callable[
-        [RunJobs, ClientRuns, str, RequestArguments, Request], Awaitable[Response | dict[str, JSONValue]]
-    ]
-    """Does what a route is for, among a client's runs, with the run of the path."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunCall:
+    """A client's request about its runs, or about the one of the path."""
 
-_RUNS_PATH: Final = "/runs"
-_RUN_PATH: Final = "/runs/{run_id}"
-_TAG: Final = "runs"
+    jobs: RunJobs
+    runs: ClientRuns
+    run_id: str
+    """Empty where the path names no run."""
+    args: RequestArguments
+    request: Request
+
+    async def blocking(self, work: Callable[[], T]) -> T:
+        """Run blocking work in a thread."""
+        return await self.jobs.service.run_blocking(work)
+
+    async def show(self) -> RunDetails:
+        """Return the run of the path; raises as `ClientRuns.show` does."""
+        return await self.blocking(lambda: self.runs.show(self.run_id))
+
+    def is_live(self, run: RunRecord) -> bool:
+        """Return whether a run goes on, here or in another process."""
+        return run.state in {"pending", "running"} or self.jobs.running_job(run.id) is not None
+
+    def describe(self, run: RunRecord) -> dict[str, JSONValue]:
+        """Return a run in brief, and whether it goes on."""
+        return {**run.brief(), "is_live": self.is_live(run)}
+
+    async def begin(self, ready: Callable[[], PreparedRun]) -> Response:
+        """Start a run in the background, and reply with it at once."""
+        run = await self.jobs.begin(ready)
+        return security.JsonReply({"success": True, **self.describe(run)}, _ACCEPTED_STATUS)
+
+
+if TYPE_CHECKING:
+    RunHandler = Callable[[_RunCall], Awaitable[Response | dict[str, JSONValue]]]
+    """Does what a route is for; its docstring says it in the document."""
+
 _DEFAULT_LIMIT: Final = 50
 _ACCEPTED_STATUS: Final = 202
+_BY_VAULT: Final = (VAULT_PARAMETER,)
 
 
 def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of runs."""
     run_jobs = RunJobs(service)
-    return (*_runs_routes(run_jobs), *_run_reading_routes(run_jobs), *_run_action_routes(run_jobs))
 
-
-def _runs_routes(run_jobs: RunJobs) -> tuple[RouteSpec, ...]:
-    """List the routes of all runs: what a run may be, which there are, and a new one."""
-    vault_parameters = (VAULT_PARAMETER,)
-    options_endpoint = _run_endpoint(run_jobs, _show_options, vault_parameters)
-    list_endpoint = _run_endpoint(run_jobs, _list_runs, PAGE_PARAMETERS)
-    summary = "Show the options of a run."
-    return (
-        RouteSpec(
-            "GET", f"{_RUNS_PATH}/options", _TAG, summary, options_endpoint, "", vault_parameters, OPTIONS_CONTENT
-        ),
-        RouteSpec("GET", _RUNS_PATH, _TAG, "List runs.", list_endpoint, "", PAGE_PARAMETERS, RUNS_CONTENT),
-        RouteSpec(
-            "POST",
-            _RUNS_PATH,
-            _TAG,
-            "Start a run.",
-            _run_endpoint(run_jobs, _begin_run, NEW_RUN_PARAMETERS),
-            "Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.",
-            NEW_RUN_PARAMETERS,
-            RUN_CONTENT,
-            _ACCEPTED_STATUS,
-        ),
-    )
-
-
-def _run_reading_routes(run_jobs: RunJobs) -> tuple[RouteSpec, ...]:
-    """List the routes that show a run or a part of it, or forget it: they take the vault alone."""
-    by_vault = (VAULT_PARAMETER,)
-
-    def of(work: RunHandler) -> Endpoint:
-        return _run_endpoint(run_jobs, work, by_vault)
-
-    def read(path: str, summary: str, work: RunHandler, content: Mapping[str, Any]) -> RouteSpec:
-        return RouteSpec("GET", f"{_RUN_PATH}{path}", _TAG, summary, of(work), "", by_vault, content)
+    def route(
+        method: Literal["GET", "POST", "DELETE"],
+        path: str,
+        work: RunHandler,
+        content: Mapping[str, Any],
+        parameters: Sequence[Parameter] = _BY_VAULT,
+        status: int = 200,
+    ) -> RouteSpec:
+        summary, description = openapi.read_doc(work)
+        endpoint = _run_endpoint(run_jobs, work, parameters)
+        return RouteSpec(method, f"/runs{path}", "runs", summary, endpoint, description, parameters, content, status)
 
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
-    events_description = "Also for a run of another process, and for an ended one: its nodes, then `run_done`."
     return (
-        read("", "Show a run.", _show_run, RUN_DETAIL_CONTENT),
-        RouteSpec(
-            "DELETE",
-            _RUN_PATH,
-            _TAG,
-            "Delete a run.",
-            of(_delete_run),
-            "Its notes stay.",
-            by_vault,
-            DELETE_CONTENT,
-        ),
-        read("/nodes/{node_id}", "Show a node.", _show_node, NODE_CONTENT),
-        RouteSpec(
-            "GET",
-            f"{_RUN_PATH}/events",
-            _TAG,
-            "Stream the events of a run.",
-            _run_endpoint(run_jobs, _stream_run, event_parameters),
-            events_description,
-            event_parameters,
-            background.events_content(RUN_STREAM_CONTENT),
-        ),
-        read("/notes", "List the notes that a run used.", _list_used_notes, USED_NOTES_CONTENT),
-        read("/stale", "List the nodes whose notes have changed.", _show_stale_nodes, STALE_CONTENT),
-    )
-
-
-def _run_action_routes(run_jobs: RunJobs) -> tuple[RouteSpec, ...]:
-    """List the routes that resume, end and export a run, and answer what it asks."""
-    export_parameters = (EXPORT_TO_PARAMETER, VAULT_PARAMETER)
-    answer_parameters = (ANSWER_PARAMETER, VAULT_PARAMETER)
-    return (
-        RouteSpec(
+        route("GET", "/options", _show_options, OPTIONS_CONTENT),
+        route("GET", "", _list_runs, RUNS_CONTENT, PAGE_PARAMETERS),
+        route("POST", "", _begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
+        route("GET", "/{run_id}", _show_run, RUN_DETAIL_CONTENT),
+        route("DELETE", "/{run_id}", _delete_run, DELETE_CONTENT),
+        route("GET", "/{run_id}/nodes/{node_id}", _show_node, NODE_CONTENT),
+        route("GET", "/{run_id}/events", _stream_run, background.events_content(RUN_STREAM_CONTENT), event_parameters),
+        route("GET", "/{run_id}/notes", _list_used_notes, USED_NOTES_CONTENT),
+        route("GET", "/{run_id}/stale", _show_stale_nodes, STALE_CONTENT),
+        route("POST", "/{run_id}/resume", _resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
+        route("POST", "/{run_id}/cancel", _cancel_run, CANCEL_RUN_CONTENT),
+        route("POST", "/{run_id}/export", _export_run, EXPORT_CONTENT, (EXPORT_TO_PARAMETER, VAULT_PARAMETER)),
+        route(
             "POST",
-            f"{_RUN_PATH}/resume",
-            _TAG,
-            "Resume a run.",
-            _run_endpoint(run_jobs, _resume_run, RESUME_PARAMETERS),
-            "Finished work isn't paid for again. Replies at once.",
-            RESUME_PARAMETERS,
-            RUN_CONTENT,
-            _ACCEPTED_STATUS,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_RUN_PATH}/cancel",
-            _TAG,
-            "Cancel a run.",
-            _run_endpoint(run_jobs, _cancel_run, (VAULT_PARAMETER,)),
-            "Works whichever process runs it; finished work is kept.",
-            (VAULT_PARAMETER,),
-            CANCEL_RUN_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_RUN_PATH}/export",
-            _TAG,
-            "Propose a run's answer as notes.",
-            _run_endpoint(run_jobs, _export_run, export_parameters),
-            "",
-            export_parameters,
-            EXPORT_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            f"{_RUN_PATH}/checkpoints/{{checkpoint_id}}",
-            _TAG,
-            "Answer a run's question.",
-            _run_endpoint(run_jobs, _answer_checkpoint, answer_parameters),
-            "Only a person may answer.",
-            answer_parameters,
+            "/{run_id}/checkpoints/{checkpoint_id}",
+            _answer_checkpoint,
             ANSWER_CONTENT,
+            (ANSWER_PARAMETER, VAULT_PARAMETER),
         ),
     )
 
@@ -321,9 +272,10 @@ def _run_action_routes(run_jobs: RunJobs) -> tuple[RouteSpec, ...]:
 def _run_endpoint(run_jobs: RunJobs, work: RunHandler, parameters: Sequence[Parameter]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
+        run_id = str(request.path_params.get("run_id", ""))
         try:
             client_runs = await run_jobs.service.client_runs(security.client_of(request.scope), args.text("vault"))
-            result = await work(run_jobs, client_runs, str(request.path_params.get("run_id", "")), args, request)
+            result = await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
@@ -331,38 +283,33 @@ def _run_endpoint(run_jobs: RunJobs, work: RunHandler, parameters: Sequence[Para
     return endpoint
 
 
-async def _show_options(
-    run_jobs: RunJobs, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args, request
-    return await run_jobs.service.run_blocking(client_runs.options)
+async def _show_options(call: _RunCall) -> dict[str, JSONValue]:
+    """Show the options of a run."""
+    return await call.blocking(call.runs.options)
 
 
-async def _list_runs(
-    run_jobs: RunJobs, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del request
-    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    page_runs, total, question_counts = await run_jobs.service.run_blocking(
-        lambda: _read_page(client_runs, limit, offset)
-    )
-    rows: list[JSONValue] = [
-        {**_describe_run(run_jobs, run), "asks": question_counts.get(run.id, 0)} for run in page_runs
-    ]
+async def _list_runs(call: _RunCall) -> dict[str, JSONValue]:
+    """List runs."""
+    limit = call.args.integer_or_default("limit", _DEFAULT_LIMIT)
+    offset = call.args.integer_or_default("offset", 0)
+
+    def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
+        page_runs, total = call.runs.runs(limit, offset)
+        return page_runs, total, call.runs.count_questions(page_runs)
+
+    page_runs, total, question_counts = await call.blocking(read_page)
+    rows: list[JSONValue] = [{**call.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
     return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
 
-def _read_page(client_runs: ClientRuns, limit: int, offset: int) -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
-    page_runs, total = client_runs.runs(limit, offset)
-    return page_runs, total, client_runs.count_questions(page_runs)
+async def _begin_run(call: _RunCall) -> Response:
+    """Start a run.
 
-
-async def _begin_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, _: str, args: RequestArguments, request: Request
-) -> Response:
+    Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
+    """
     from knapper.app.client_runs import RunRequest  # noqa: PLC0415 - a server without runs needn't pay for models
 
-    del request
+    args = call.args
     run_request = RunRequest(
         task=args.text("task"),
         strategy=args.text("strategy"),
@@ -373,39 +320,35 @@ async def _begin_run(
         also=tuple(args.texts("also") or ()),
         limits=_read_limits(args),
     )
-    return _accepted_reply(run_jobs, await run_jobs.begin(lambda: client_runs.prepare_new(run_request)))
+    return await call.begin(lambda: call.runs.prepare_new(run_request))
 
 
-async def _show_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args, request
-    run_view, questions = await run_jobs.service.run_blocking(
-        lambda: (client_runs.show(run_id), client_runs.questions(run_id))
-    )
+async def _show_run(call: _RunCall) -> dict[str, JSONValue]:
+    """Show a run."""
+    run_view, questions = await call.blocking(lambda: (call.runs.show(call.run_id), call.runs.questions(call.run_id)))
     rows: list[JSONValue] = [question.as_dict() for question in questions]
-    return {**run_view.as_dict(), "is_live": _is_running(run_jobs, run_view.run), "checkpoints": rows}
+    return {**run_view.as_dict(), "is_live": call.is_live(run_view.run), "checkpoints": rows}
 
 
-async def _show_node(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args
-    node_id = str(request.path_params["node_id"])
-    return (await run_jobs.service.run_blocking(lambda: client_runs.node(run_id, node_id))).as_dict()
+async def _show_node(call: _RunCall) -> dict[str, JSONValue]:
+    """Show a node."""
+    node_id = str(call.request.path_params["node_id"])
+    return (await call.blocking(lambda: call.runs.node(call.run_id, node_id))).as_dict()
 
 
-async def _stream_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> Response:
-    run_view = await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))
-    start: dict[str, JSONValue] = {"run_id": run_id, "task": run_view.run.order.task}
-    job = run_jobs.running_job(run_id)
+async def _stream_run(call: _RunCall) -> Response:
+    """Stream the events of a run.
+
+    Also for a run of another process, and for an ended one: its nodes, then `run_done`.
+    """
+    run_view = await call.show()
+    start: dict[str, JSONValue] = {"run_id": call.run_id, "task": run_view.run.order.task}
+    job = call.jobs.running_job(call.run_id)
+    if job is None and run_view.run.state in {"pending", "running"}:
+        job = call.jobs.watch(call.runs, call.run_id)
     if job is not None:
-        return await background.events_reply(job, start, request, args)
-    if run_view.run.state in {"pending", "running"}:
-        return await background.events_reply(run_jobs.watch(client_runs, run_id), start, request, args)
-    return _tell_ended_run(run_view, start, request, args)
+        return await background.events_reply(job, start, call.request, call.args)
+    return _tell_ended_run(run_view, start, call.request, call.args)
 
 
 def _tell_ended_run(
@@ -425,87 +368,74 @@ def _tell_ended_run(
     return Response(body, media_type="text/event-stream", headers=security.REPLY_HEADERS)
 
 
-async def _list_used_notes(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
+async def _list_used_notes(call: _RunCall) -> dict[str, JSONValue]:
+    """List the notes that a run used."""
     from knapper.agents.runs.model import list_used_notes  # noqa: PLC0415 - as above
 
-    del args, request
-    nodes = (await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))).nodes
-    return {"id": run_id, "notes": [note.as_dict() for note in list_used_notes(nodes)]}
+    nodes = (await call.show()).nodes
+    return {"id": call.run_id, "notes": [note.as_dict() for note in list_used_notes(nodes)]}
 
 
-async def _show_stale_nodes(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args, request
-    notes_by_node = await run_jobs.service.run_blocking(lambda: client_runs.stale(run_id))
-    return {"id": run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
+async def _show_stale_nodes(call: _RunCall) -> dict[str, JSONValue]:
+    """List the nodes whose notes have changed."""
+    notes_by_node = await call.blocking(lambda: call.runs.stale(call.run_id))
+    return {"id": call.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
 
-async def _resume_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> Response:
-    del request
-    replay, limits = args.text("replay").strip(), _read_limits(args)
-    if run_jobs.running_job(run_id) is not None:
-        _ = await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))
-        raise run_busy_error(run_id)
-    return _accepted_reply(run_jobs, await run_jobs.begin(lambda: client_runs.prepare_resume(run_id, replay, limits)))
+async def _resume_run(call: _RunCall) -> Response:
+    """Resume a run.
+
+    Finished work isn't paid for again. Replies at once.
+    """
+    replay, limits = call.args.text("replay").strip(), _read_limits(call.args)
+    if call.jobs.running_job(call.run_id) is not None:
+        _ = await call.show()
+        raise run_busy_error(call.run_id)
+    return await call.begin(lambda: call.runs.prepare_resume(call.run_id, replay, limits))
 
 
-async def _cancel_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args, request
-    _ = await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))
-    job = run_jobs.running_job(run_id)
+async def _cancel_run(call: _RunCall) -> dict[str, JSONValue]:
+    """Cancel a run.
+
+    Works whichever process runs it; finished work is kept.
+    """
+    _ = await call.show()
+    job = call.jobs.running_job(call.run_id)
     if job is None:
-        cancelled = await run_jobs.service.run_blocking(lambda: client_runs.cancel(run_id))
+        cancelled = await call.blocking(lambda: call.runs.cancel(call.run_id))
     else:
         cancelled, _ = await background.cancel_job(job)
-    run = (await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))).run
-    return {"id": run_id, "cancelled": cancelled, "ended": not _is_running(run_jobs, run), "state": run.state}
+    run = (await call.show()).run
+    return {"id": call.run_id, "cancelled": cancelled, "ended": not call.is_live(run), "state": run.state}
 
 
-async def _delete_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del args, request
-    _ = await run_jobs.service.run_blocking(lambda: client_runs.show(run_id))
-    if run_jobs.running_job(run_id) is not None:
-        raise run_busy_error(run_id)
-    await run_jobs.service.run_blocking(lambda: client_runs.delete(run_id))
-    return {"deleted": run_id}
+async def _delete_run(call: _RunCall) -> dict[str, JSONValue]:
+    """Delete a run.
+
+    Its notes stay.
+    """
+    _ = await call.show()
+    if call.jobs.running_job(call.run_id) is not None:
+        raise run_busy_error(call.run_id)
+    await call.blocking(lambda: call.runs.delete(call.run_id))
+    return {"deleted": call.run_id}
 
 
-async def _export_run(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    del request
-    to = args.text("to")
-    return answers.as_json(await run_jobs.service.run_blocking(lambda: client_runs.export(run_id, to)))
+async def _export_run(call: _RunCall) -> dict[str, JSONValue]:
+    """Propose a run's answer as notes."""
+    to = call.args.text("to")
+    return answers.as_json(await call.blocking(lambda: call.runs.export(call.run_id, to)))
 
 
-async def _answer_checkpoint(
-    run_jobs: RunJobs, client_runs: ClientRuns, run_id: str, args: RequestArguments, request: Request
-) -> dict[str, JSONValue]:
-    checkpoint, word = str(request.path_params["checkpoint_id"]), args.text("answer")
-    return (await run_jobs.service.run_blocking(lambda: client_runs.answer(run_id, checkpoint, word))).as_dict()
+async def _answer_checkpoint(call: _RunCall) -> dict[str, JSONValue]:
+    """Answer a run's question.
+
+    Only a person may answer.
+    """
+    checkpoint, word = str(call.request.path_params["checkpoint_id"]), call.args.text("answer")
+    return (await call.blocking(lambda: call.runs.answer(call.run_id, checkpoint, word))).as_dict()
 
 
 def _read_limits(args: RequestArguments) -> dict[str, float]:
     numbers = {parameter.name: args.number(parameter.name) for parameter in LIMIT_PARAMETERS}
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _accepted_reply(run_jobs: RunJobs, run: RunRecord) -> Response:
-    return security.JsonReply({"success": True, **_describe_run(run_jobs, run)}, _ACCEPTED_STATUS)
-
-
-def _describe_run(run_jobs: RunJobs, run: RunRecord) -> dict[str, JSONValue]:
-    return {**run.brief(), "is_live": _is_running(run_jobs, run)}
-
-
-def _is_running(run_jobs: RunJobs, run: RunRecord) -> bool:
-    return run.state in {"pending", "running"} or run_jobs.running_job(run.id) is not None

@@ -7,7 +7,7 @@ import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from knapper.server.workers import WorkerThreads
 
 LOG: Final = logging.getLogger("knapper.server.http.schedules")
-_PATH: Final = "/schedules"
-_ONE_PATH: Final = "/schedules/{name}"
-_TAG: Final = "schedules"
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
 _STRING: Final[Mapping[str, Any]] = {"type": "string"}
@@ -227,6 +224,7 @@ class ScheduleService:
 
 if TYPE_CHECKING:
     _Handler = Callable[[ScheduleService, _Asked], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for; its docstring says it in the document."""
 
 
 def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], ScheduleRunner]) -> Mount:
@@ -246,76 +244,32 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
         finally:
             await service.shut()
 
-    specs = (*_list_routes(service), *_change_routes(service))
-    return Mount(routes=[*map(openapi.make_route, specs)], lifespan=around)
+    return Mount(routes=[*map(openapi.make_route, _schedule_routes(service))], lifespan=around)
 
 
-def _list_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
-    return (
-        RouteSpec(
-            "GET",
-            f"{_PATH}/options",
-            _TAG,
-            "Show what a schedule may be.",
-            _endpoint(service, _show_options, _BY_VAULT),
-            "For persons.",
-            _BY_VAULT,
-            _OPTIONS_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            _PATH,
-            _TAG,
-            "List schedules.",
-            _endpoint(service, _list_schedules, _BY_VAULT),
-            "For persons, from whom nothing may be hidden that a schedule's agent sees. `/events` tells of changes.",
-            _BY_VAULT,
-            _LIST_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            _PATH,
-            _TAG,
-            "Add a schedule.",
-            _endpoint(service, _add, _NEW_PARAMETERS, _CREATED),
-            "For persons.",
-            _NEW_PARAMETERS,
-            _ONE_CONTENT,
-            _CREATED,
-        ),
-    )
-
-
-def _change_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
-    def acting(path: str, summary: str, work: _Handler, description: str, status: int = 200) -> RouteSpec:
-        endpoint = _endpoint(service, work, _BY_VAULT, status)
+def _schedule_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
+    def route(
+        method: Literal["GET", "POST", "PATCH", "DELETE"],
+        path: str,
+        work: _Handler,
+        content: Mapping[str, Any] = _ONE_CONTENT,
+        parameters: Sequence[Parameter] = _BY_VAULT,
+        status: int = 200,
+    ) -> RouteSpec:
+        summary, description = openapi.read_doc(work)
+        endpoint = _endpoint(service, work, parameters, status)
         return RouteSpec(
-            "POST", f"{_ONE_PATH}/{path}", _TAG, summary, endpoint, description, _BY_VAULT, _ONE_CONTENT, status
+            method, f"/schedules{path}", "schedules", summary, endpoint, description, parameters, content, status
         )
 
     return (
-        RouteSpec(
-            "PATCH",
-            _ONE_PATH,
-            _TAG,
-            "Change, pause or resume a schedule.",
-            _endpoint(service, _change, _CHANGE_PARAMETERS),
-            "What is left out stays. For persons.",
-            _CHANGE_PARAMETERS,
-            _ONE_CONTENT,
-        ),
-        RouteSpec(
-            "DELETE",
-            _ONE_PATH,
-            _TAG,
-            "Remove a schedule.",
-            _endpoint(service, _remove, _BY_VAULT),
-            "Its proposals and reports stay. For persons.",
-            _BY_VAULT,
-            _DELETED_CONTENT,
-        ),
-        acting("run", "Run a schedule now.", _run, "Replies once it is at work, due or not. For persons.", _ACCEPTED),
-        acting("cancel", "Cancel the run of a schedule.", _cancel, "What it has by then is kept. For persons."),
+        route("GET", "/options", _show_options, _OPTIONS_CONTENT),
+        route("GET", "", _list_schedules, _LIST_CONTENT),
+        route("POST", "", _add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
+        route("PATCH", "/{name}", _change, _ONE_CONTENT, _CHANGE_PARAMETERS),
+        route("DELETE", "/{name}", _remove, _DELETED_CONTENT),
+        route("POST", "/{name}/run", _run, status=_ACCEPTED),
+        route("POST", "/{name}/cancel", _cancel),
     )
 
 
@@ -339,6 +293,10 @@ def _endpoint(service: ScheduleService, work: _Handler, parameters: Sequence[Par
 
 
 async def _list_schedules(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """List schedules.
+
+    For persons, from whom nothing may be hidden that a schedule's agent sees. `/events` tells of changes.
+    """
     visible = await service.threads.run("read", lambda: schedules.list_visible(service.hub, asked.client, asked.vault))
     now = stored_schedules.wall_clock()
     rows: list[JSONValue] = [describe(one) for one in visible]
@@ -346,6 +304,10 @@ async def _list_schedules(service: ScheduleService, asked: _Asked) -> dict[str, 
 
 
 async def _show_options(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Show what a schedule may be.
+
+    For persons.
+    """
     stages, problems = await service.threads.run("read", clients.open_stages(service.hub).all)
     names = await service.threads.run("read", lambda: _list_clients(service.hub, asked))
     agents: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
@@ -376,6 +338,10 @@ def _list_clients(hub: Hub, asked: _Asked) -> list[str]:
 
 
 async def _add(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Add a schedule.
+
+    For persons.
+    """
     agent, fields = asked.args.text("agent"), _read_fields(asked.args)
     name = asked.args.text("name") or agent
     blank = Schedule(name=name, agent=agent, cadence="weekly", handled=stored_schedules.wall_clock())
@@ -389,6 +355,10 @@ async def _add(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
 
 
 async def _change(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Change, pause or resume a schedule.
+
+    What is left out stays. For persons.
+    """
     fields = _read_fields(asked.args)
 
     def change() -> Schedule:
@@ -404,6 +374,11 @@ async def _change(service: ScheduleService, asked: _Asked) -> dict[str, JSONValu
 
 
 async def _remove(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Remove a schedule.
+
+    Its proposals and reports stay. For persons.
+    """
+
     def remove() -> None:
         _ = _find(service.hub, asked)
         asked.store.remove(asked.name)
@@ -413,6 +388,10 @@ async def _remove(service: ScheduleService, asked: _Asked) -> dict[str, JSONValu
 
 
 async def _run(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Run a schedule now.
+
+    Replies once it is at work, due or not. For persons.
+    """
     found = await service.threads.run("read", lambda: _find(service.hub, asked))
     if found.last is not None and found.last.state == "running":
         raise ConflictError(
@@ -423,6 +402,11 @@ async def _run(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
 
 
 async def _cancel(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:
+    """Cancel the run of a schedule.
+
+    What it has by then is kept. For persons.
+    """
+
     def cancel() -> Schedule:
         _ = _find(service.hub, asked)
         return asked.store.cancel(asked.name)

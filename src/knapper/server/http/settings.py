@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from knapper.config import editing, files
 from knapper.config.declarations import SettingKind, settings_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from knapper.config import SettingOrigin, Settings
     from knapper.config.declarations import Setting, SettingValue
     from knapper.jsontypes import JSONValue
-    from knapper.server.http.binding import Endpoint
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import WorkerThreads
 
 
@@ -44,11 +43,7 @@ _LIVE_NAMES: Final = frozenset(
 """Settings that each message, task and run reads anew; a server uses the others as it found them at its start."""
 _MAX_VALUE_CHARS: Final = 20_000
 _PARAMETER_KINDS: Final[Mapping[SettingKind, ParameterKind]] = {"count": "count", "texts": "texts"}
-_PATH: Final = "/settings"
-_TAG: Final = "settings"
 _WHAT: Final = "see and change the settings"
-_RIGHTS_PATH: Final = "/clients/{name}/rights"
-_CLIENTS_TAG: Final = "clients"
 _WHAT_RIGHTS: Final = "see and change what programs may do"
 
 
@@ -277,96 +272,58 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
         threads: Where files are read and written; the caller closes them.
     """
     service = SettingsService(hub)
+
+    async def show(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """Show the settings.
+
+        As all sources say them now; of keys, only whether they are set. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, _WHAT)
+        return await threads.run("read", service.show)
+
+    async def save(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Save settings in the configuration file.
+
+        All of them or none; comments and other lines of the file stay. Replies with the named ones, of which `source`
+        says where a stronger source keeps another value. Only for persons.
+        """
+        security.check_person(hub.settings, request.scope, _WHAT)
+        raw_values = dict(args.object("values").values)
+        return await threads.run("write", lambda: service.save(raw_values))
+
     specs = (
-        RouteSpec(
-            "GET",
-            _PATH,
-            _TAG,
-            "Show the settings.",
-            _make_show(hub, service, threads),
-            "As all sources say them now; of keys, only whether they are set. Only for persons.",
-            binding.ANY_VAULT,
-            SETTINGS_CONTENT,
-        ),
-        RouteSpec(
-            "PUT",
-            _PATH,
-            _TAG,
-            "Save settings in the configuration file.",
-            _make_save(hub, service, threads),
-            "All of them or none; comments and other lines of the file stay. Replies with the named ones, of which "
-            "`source` says where a stronger source keeps another value. Only for persons.",
-            _SAVE_PARAMETERS,
-            SETTINGS_CONTENT,
-        ),
+        openapi.bind_route("GET", "/settings", "settings", show, binding.ANY_VAULT, SETTINGS_CONTENT),
+        openapi.bind_route("PUT", "/settings", "settings", save, _SAVE_PARAMETERS, SETTINGS_CONTENT),
         *_rights_routes(hub, threads),
     )
     return Mount(routes=[*map(openapi.make_route, specs)])
 
 
-def _make_show(hub: Hub, service: SettingsService, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        security.check_person(hub.settings, request.scope, _WHAT)
-        return security.JsonReply({"success": True, **await threads.run("read", service.show)})
-
-    return endpoint
-
-
-def _make_save(hub: Hub, service: SettingsService, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _SAVE_PARAMETERS)
-        security.check_person(hub.settings, request.scope, _WHAT)
-        raw_values = dict(args.object("values").values)
-        return security.JsonReply({"success": True, **await threads.run("write", lambda: service.save(raw_values))})
-
-    return endpoint
-
-
 def _rights_routes(hub: Hub, threads: WorkerThreads) -> Sequence[RouteSpec]:
     service = RightsService(hub)
-    return (
-        RouteSpec(
-            "GET",
-            _RIGHTS_PATH,
-            _CLIENTS_TAG,
-            "Show what a program may see and change.",
-            _make_show_rights(hub, service, threads),
-            "As the configuration file says it now, each right with what is usual. Only for the page.",
-            binding.ANY_VAULT,
-            RIGHTS_CONTENT,
-        ),
-        RouteSpec(
-            "PUT",
-            _RIGHTS_PATH,
-            _CLIENTS_TAG,
-            "Change what a program may see and change.",
-            _make_save_rights(hub, service, threads),
-            "In its section of the configuration file, all of them or none; comments and other lines stay. They count "
-            "from the server's next start. Only for the page, and not for persons' own rights.",
-            _SAVE_RIGHTS_PARAMETERS,
-            RIGHTS_CONTENT,
-        ),
-    )
 
+    async def show(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """Show what a program may see and change.
 
-def _make_show_rights(hub: Hub, service: RightsService, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
+        As the configuration file says it now, each right with what is usual. Only for the page.
+        """
         security.check_owner(hub.settings, request.scope, _WHAT_RIGHTS)
         name = str(request.path_params["name"])
-        return security.JsonReply({"success": True, **await threads.run("read", lambda: service.show(name))})
+        return await threads.run("read", lambda: service.show(name))
 
-    return endpoint
+    async def save(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Change what a program may see and change.
 
-
-def _make_save_rights(hub: Hub, service: RightsService, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _SAVE_RIGHTS_PARAMETERS)
+        In its section of the configuration file, all of them or none; comments and other lines stay. They count from
+        the server's next start. Only for the page, and not for persons' own rights.
+        """
         security.check_owner(hub.settings, request.scope, _WHAT_RIGHTS)
         name = str(request.path_params["name"])
         raw_values = dict(args.object("values").values)
-        content = await threads.run("write", lambda: service.save(name, raw_values))
-        return security.JsonReply({"success": True, **content})
+        return await threads.run("write", lambda: service.save(name, raw_values))
 
-    return endpoint
+    path, tag = "/clients/{name}/rights", "clients"
+    return (
+        openapi.bind_route("GET", path, tag, show, binding.ANY_VAULT, RIGHTS_CONTENT),
+        openapi.bind_route("PUT", path, tag, save, _SAVE_RIGHTS_PARAMETERS, RIGHTS_CONTENT),
+    )

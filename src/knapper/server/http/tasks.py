@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,7 +40,7 @@ from knapper.tools import answers
 from knapper.tools.shapes import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.agents.pipeline.context import TaskRequest
@@ -158,7 +158,7 @@ async def find_task(service: JobService, client: str, run_id: str) -> Background
 async def show_defaults(
     service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
-    """Return the configured choices, the agents used last, the ranges of numbers, and what is available."""
+    """Show the defaults of a task."""
     return await service.run_blocking(lambda: _describe_defaults(client_pipelines))
 
 
@@ -212,51 +212,32 @@ def _problem_with(work: Callable[[], object]) -> Answer | None:
 
 if TYPE_CHECKING:
     PresetHandler = Callable[[ClientPipelines, str, RequestArguments], dict[str, JSONValue]]
-    """Does what a route is for, with the preset's name."""
+    """Does what a route is for, with the preset's name; its docstring says it in the document."""
 
-_PRESETS_PATH: Final = "/presets"
-_PRESET_PATH: Final = "/presets/{name:path}"
+_BY_VAULT: Final = (VAULT_PARAMETER,)
 
 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
-    save_parameters: tuple[Parameter, ...] = (*PRESET_PARAMETERS, VAULT_PARAMETER)
-    tag, by_vault = "presets", (VAULT_PARAMETER,)
-    save_description = "What is left out is as by default. One of the same name, in whatever case, is replaced."
+
+    def route(
+        method: Literal["GET", "PUT", "DELETE"],
+        path: str,
+        work: PresetHandler,
+        content: Mapping[str, Any],
+        parameters: tuple[Parameter, ...] = _BY_VAULT,
+    ) -> RouteSpec:
+        summary, description = openapi.read_doc(work)
+        endpoint = _preset_endpoint(service, parameters, work)
+        return RouteSpec(method, f"/presets{path}", "presets", summary, endpoint, description, parameters, content)
+
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
     deleted_content = openapi.json_content({"deleted": {"type": "string"}})
     return (
-        RouteSpec(
-            "GET",
-            _PRESETS_PATH,
-            tag,
-            "List presets.",
-            _preset_endpoint(service, by_vault, _list_presets),
-            "",
-            by_vault,
-            presets_content,
-        ),
-        RouteSpec(
-            "PUT",
-            _PRESET_PATH,
-            tag,
-            "Save a preset.",
-            _preset_endpoint(service, save_parameters, _save_preset),
-            save_description,
-            save_parameters,
-            preset_content,
-        ),
-        RouteSpec(
-            "DELETE",
-            _PRESET_PATH,
-            tag,
-            "Delete a preset.",
-            _preset_endpoint(service, by_vault, _delete_preset),
-            "",
-            by_vault,
-            deleted_content,
-        ),
+        route("GET", "", _list_presets, presets_content),
+        route("PUT", "/{name:path}", _save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
+        route("DELETE", "/{name:path}", _delete_preset, deleted_content),
     )
 
 
@@ -273,11 +254,16 @@ def _preset_endpoint(service: JobService, parameters: tuple[Parameter, ...], wor
 
 
 def _list_presets(client_pipelines: ClientPipelines, _: str, __: RequestArguments) -> dict[str, JSONValue]:
+    """List presets."""
     rows: list[JSONValue] = [preset.as_dict() for preset in client_pipelines.presets()]
     return {"results": rows}
 
 
 def _save_preset(client_pipelines: ClientPipelines, name: str, args: RequestArguments) -> dict[str, JSONValue]:
+    """Save a preset.
+
+    What is left out is as by default. One of the same name, in whatever case, is replaced.
+    """
     _check_may_change(client_pipelines)
     preset_data: dict[str, JSONValue] = {"name": name}
     for part in ("scope", "rules", "toggles"):
@@ -287,6 +273,7 @@ def _save_preset(client_pipelines: ClientPipelines, name: str, args: RequestArgu
 
 
 def _delete_preset(client_pipelines: ClientPipelines, name: str, _: RequestArguments) -> dict[str, JSONValue]:
+    """Delete a preset."""
     _check_may_change(client_pipelines)
     client_pipelines.pipelines.presets.delete(name)
     return {"deleted": name}
@@ -304,115 +291,46 @@ def _check_may_change(client_pipelines: ClientPipelines) -> None:
 
 if TYPE_CHECKING:
     TaskHandler = Callable[[JobService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, with a client's tasks."""
+    """Does what a route is for, with a client's tasks; its docstring says it in the document."""
+    TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
+    """Replies with a task that has begun."""
 
 
 def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
-    return (*_task_run_routes(service), *_task_choice_routes(service))
-
-
-def _task_run_routes(service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes that begin, follow and stop a task."""
     start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
+    stream_content = background.events_content(TASK_STREAM_CONTENT)
+
+    def route(
+        method: Literal["GET", "POST", "PUT"],
+        path: str,
+        work: TaskHandler,
+        content: Mapping[str, Any],
+        parameters: tuple[Parameter, ...] = _BY_VAULT,
+    ) -> RouteSpec:
+        summary, description = openapi.read_doc(work)
+        endpoint = _task_endpoint(service, parameters, work)
+        return RouteSpec(method, f"/ask{path}", "ask", summary, endpoint, description, parameters, content)
+
+    def start(
+        path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
+    ) -> RouteSpec:
+        endpoint = _make_task_start(service, answer, parameters)
+        return RouteSpec("POST", path, "ask", summary, endpoint, start_description, parameters, content)
+
     return (
-        RouteSpec(
-            "POST",
-            "/ask",
-            "ask",
-            "Carry out a task.",
-            _make_task_start(service, _wait_for_outcome),
-            start_description,
-            TASK_PARAMETERS,
-            OUTCOME_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/ask/stream",
-            "ask",
-            "Carry out a task and stream its events.",
-            _make_task_start(service, _tell_task, streamed),
-            start_description,
-            streamed,
-            background.events_content(TASK_STREAM_CONTENT),
-        ),
-        RouteSpec(
-            "GET",
-            "/ask/{run_id}/events",
-            "ask",
-            "Stream the events of a run.",
-            _make_task_events(service),
-            "After `Last-Event-ID`, or from the beginning.",
-            (*background.EVENT_PARAMETERS, *binding.ANY_VAULT),
-            background.events_content(TASK_STREAM_CONTENT),
-        ),
-        RouteSpec(
-            "POST",
-            "/ask/{run_id}/cancel",
-            "ask",
-            "Cancel a run; the partial result is kept.",
-            _make_task_cancel(service),
-            parameters=binding.ANY_VAULT,
-            content=CANCEL_TASK_CONTENT,
-        ),
+        start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
+        start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
+        *_task_job_routes(service),
+        route("GET", "/waiting", list_waiting_runs, WAITING_CONTENT),
+        route("POST", "/context", _preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
+        route("PUT", "/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
+        route("GET", "/defaults", show_defaults, DEFAULTS_CONTENT),
     )
 
 
-def _task_choice_routes(service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes that show what waits for an answer, and show and keep what a task is done with."""
-    by_vault, switches = (VAULT_PARAMETER,), (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    waiting_endpoint = _task_endpoint(service, by_vault, list_waiting_runs)
-    defaults_endpoint = _task_endpoint(service, by_vault, show_defaults)
-    return (
-        RouteSpec(
-            "GET",
-            "/ask/waiting",
-            "ask",
-            "List runs that wait for an answer.",
-            waiting_endpoint,
-            "",
-            by_vault,
-            WAITING_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/ask/context",
-            "ask",
-            "Preview the notes that a task would use.",
-            _task_endpoint(service, CONTEXT_PARAMETERS, _preview_context),
-            "No model is asked. The scout's choice can't be known in advance: only the other notes are shown.",
-            CONTEXT_PARAMETERS,
-            CONTEXT_CONTENT,
-        ),
-        RouteSpec(
-            "PUT",
-            "/ask/switches",
-            "ask",
-            "Save the choice of agents.",
-            _task_endpoint(service, switches, _save_switches),
-            "For the next task; agents that aren't named keep theirs.",
-            switches,
-            SWITCHES_CONTENT,
-        ),
-        RouteSpec(
-            "GET",
-            "/ask/defaults",
-            "ask",
-            "Show the defaults of a task.",
-            defaults_endpoint,
-            "",
-            by_vault,
-            DEFAULTS_CONTENT,
-        ),
-    )
-
-
-def _make_task_start(
-    service: JobService,
-    answer: Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]],
-    parameters: tuple[Parameter, ...] = TASK_PARAMETERS,
-) -> Endpoint:
+def _make_task_start(service: JobService, answer: TaskAnswer, parameters: tuple[Parameter, ...]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, parameters)
         check_task_or_answer(args)
@@ -420,21 +338,16 @@ def _make_task_start(
             client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
             if args.flag("debug") is True:
                 security.check_person(client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts")
-            job = await _start_task(service, client_pipelines, args)
+            run_id, model = args.text("run_id"), args.text("model")
+            if run_id:
+                job = await resume_task(service, client_pipelines, run_id, args.text("answer"), model)
+            else:
+                job = await begin_task(service, client_pipelines, read_task_order(args), model)
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(job, request, args)
 
     return endpoint
-
-
-async def _start_task(
-    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
-) -> BackgroundJob[PipelineOutcome]:
-    model = args.text("model")
-    if args.text("run_id"):
-        return await resume_task(service, client_pipelines, args.text("run_id"), args.text("answer"), model)
-    return await begin_task(service, client_pipelines, read_task_order(args), model)
 
 
 async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
@@ -453,32 +366,36 @@ async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Reques
 
 async def _tell_task(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
     """Stream a task's events; for who can't stream, reply with its id, by which the events are asked for."""
-    return await background.events_reply(job, _describe_start(job), request, args)
+    return await background.events_reply(job, {"run_id": job.subject_id, "task": job.question}, request, args)
 
 
-def _describe_start(job: BackgroundJob[PipelineOutcome]) -> dict[str, JSONValue]:
-    return {"run_id": job.subject_id, "task": job.question}
+def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes that follow and stop a task, in whichever vault it is."""
 
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Stream the events of a run.
 
-def _make_task_events(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, (*background.EVENT_PARAMETERS, *binding.ANY_VAULT))
-        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
-        return await background.events_reply(job, _describe_start(job), request, args)
+        After `Last-Event-ID`, or from the beginning.
+        """
+        return await _tell_task(await find(request), request, args)
 
-    return endpoint
-
-
-def _make_task_cancel(service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        _ = await binding.read_arguments(request, binding.ANY_VAULT)
-        job = await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
+    async def cancel(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Cancel a run; the partial result is kept."""
+        del args
+        job = await find(request)
         cancelled, last_event = await background.cancel_job(job)
         outcome = last_event.as_dict() if last_event else None
-        result = {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
-        return security.JsonReply({"success": True, **result})
+        return {"run_id": job.subject_id, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
 
-    return endpoint
+    async def find(request: Request) -> BackgroundJob[PipelineOutcome]:
+        return await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
+
+    path, event_parameters = "/ask/{run_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
+    stream_content = background.events_content(TASK_STREAM_CONTENT)
+    return (
+        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, stream_content),
+        openapi.bind_route("POST", f"{path}/cancel", "ask", cancel, binding.ANY_VAULT, CANCEL_TASK_CONTENT),
+    )
 
 
 def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
@@ -493,7 +410,7 @@ def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work:
 async def list_waiting_runs(
     service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
 ) -> dict[str, JSONValue]:
-    """Return the tasks that wait for an answer which the client may give."""
+    """List runs that wait for an answer."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     def list_shown() -> list[PausedRun]:
@@ -523,6 +440,10 @@ def _paused_run_row(client_pipelines: ClientPipelines, run: PausedRun) -> dict[s
 async def _save_switches(
     service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Save the choice of agents.
+
+    For the next task; agents that aren't named keep theirs.
+    """
     toggles = await service.run_blocking(lambda: client_pipelines.save_switches(read_switches(args)))
     return {"switches": toggles.as_dict()}
 
@@ -530,6 +451,10 @@ async def _save_switches(
 async def _preview_context(
     service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
 ) -> dict[str, JSONValue]:
+    """Preview the notes that a task would use.
+
+    No model is asked. The scout's choice can't be known in advance: only the other notes are shown.
+    """
     from knapper.app import pipelines  # noqa: PLC0415 - the same
 
     def work() -> dict[str, JSONValue]:

@@ -1,0 +1,49 @@
+"""Numpy is imported by one module, late and without threads."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from knapper.system import arrays
+
+
+def told_after_import(**environment: str) -> tuple[str, str]:
+    """Import numpy in a process of its own; gives its threads, and what is left in the environment."""
+    program = (
+        "import os, threading\nfrom pathlib import Path\nfrom knapper.system.arrays import np\n"
+        "rows = np.ones((512, 512), np.float32)\nrows @ rows\n"
+        "print(len(os.listdir('/proc/self/task')), os.environ.get('OPENBLAS_NUM_THREADS', 'nothing'))\n"
+    )
+    own = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}  # noqa: TID251
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**own, **environment}, capture_output=True, text=True, check=True
+    )
+    threads, left = done.stdout.split()
+    return threads, left
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux lists a process's threads as files")
+def test_numpy_starts_no_threads_and_nothing_of_that_is_left_in_the_environment() -> None:
+    assert told_after_import() == ("1", "nothing")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux lists a process's threads as files")
+def test_as_many_threads_are_started_as_somebody_asks_for() -> None:
+    assert told_after_import(OPENBLAS_NUM_THREADS="2")[1] == "2"
+
+
+def test_only_this_module_imports_numpy() -> None:
+    sources = Path(arrays.__file__).parents[1]
+    importing = {
+        file.relative_to(sources).as_posix()
+        for file in sources.rglob("*.py")
+        if re.search(
+            r"^ *(import numpy\b|from numpy import|from numpy\.(?!typing))", file.read_text("utf-8"), re.MULTILINE
+        )
+    }
+
+    assert importing == {"system/arrays.py"}
