@@ -1,5 +1,6 @@
 """When and by whom proposals and their parts were rejected, or ended; and files of an earlier version, without that."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -280,3 +281,25 @@ def test_an_older_program_refuses_the_newer_file(state: State, store: Proposals)
 
     with pytest.raises(StorageError, match="newer version"):
         _ = storage.open_shared_database(state.folder / proposals_store.FILE, VERSION_3, 3)
+
+
+def test_what_has_expired_is_listed_even_where_nothing_can_be_written(
+    state: State, store: Proposals, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = propose(store, create("a.md", b"x"))
+    store.shut()
+    clock.pass_days(400)
+    path = state.folder / proposals_store.FILE
+    content = path.read_bytes()
+
+    def may_write_folders(place: Path, _: int) -> bool:
+        return place.is_dir()
+
+    monkeypatch.setattr(os, "access", may_write_folders)
+    kept = proposals_store.open_proposals(state.folder, clock=clock)
+    try:
+        assert kept.is_read_only
+        assert [one.id for one in kept.find().proposals] == [made.id]
+    finally:
+        kept.shut()
+    assert path.read_bytes() == content

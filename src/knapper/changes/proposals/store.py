@@ -129,12 +129,13 @@ def _notice_paths(notice: str) -> list[str]:
 
 
 _DUE = "status IN ('open', 'stale') AND expires <= ?"
+_ANY_DUE_SQL = f"SELECT 1 FROM proposals WHERE {_DUE} LIMIT 1"  # noqa: S608
 
 
 def expire_due(own: SharedDatabase, now: str) -> None:
-    """Mark the proposals that have expired; nothing is written where there is none."""
+    """Mark the proposals that have expired; nothing is written where there is none, or nothing can be."""
     with own.reading() as database:
-        if not database.execute(f"SELECT 1 FROM proposals WHERE {_DUE} LIMIT 1", (now,)).fetchone():  # noqa: S608
+        if own.is_read_only or not database.execute(_ANY_DUE_SQL, (now,)).fetchone():
             return
     with own.writing() as database:
         for row in database.execute(f"SELECT id, expires FROM proposals WHERE {_DUE}", (now,)).fetchall():  # noqa: S608
