@@ -261,6 +261,28 @@ def test_a_client_hears_of_no_path_that_is_hidden_from_it(tmp_path: Path) -> Non
     assert [len(page["results"]) for page in seen if isinstance(page["results"], list)] == [1, 0, 0]
 
 
+def test_a_filter_tells_nothing_of_what_is_hidden(tmp_path: Path) -> None:
+    texts = {"Beds.md": "See [[Plan]].\n", "Work/Secret/Plan.md": "Hush.\n", "Private/Day.md": "x\n"}
+    vault = opened.vault(tmp_path, texts | {"Notes/Private/Day.md": "y\n"})
+    narrow = ClientSettings(grants=access.default_grants("mcp"), hidden=("/Private/", "Work/Secret/"))
+    with Hub(vault.settings(narrow)) as hub:
+        world, person = World(vault=vault, hub=hub), hub.context(client="cli")
+        _ = files.append_to_file(person, "Notes/Private/Day.md", "x")
+        before = world.seen_by("mcp", note="Private/Day.md")
+        _ = files.append_to_file(person, "Private/Day.md", "x")
+        after = world.seen_by("mcp", note="Private/Day.md")
+        _ = files.move_file(person, "Work/Secret/Plan.md", "Work/Secret/Idea.md")
+        in_work, of_beds = world.seen_by("mcp", note="Work"), world.seen_by("mcp", note="Beds.md")
+        listed = journal.list_changes(hub.context(client="mcp"), path="Work")
+        own = world.page(note="Work")
+        for note in ("Private/Day.md", "Nowhere.md"):
+            with pytest.raises(BadInput):
+                _ = world.seen_by("mcp", note=note, since="some day")
+
+    assert before == after
+    assert (len(in_work.entries), listed["total"], len(of_beds.entries), len(own.entries)) == (0, 0, 1, 1)
+
+
 def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(world: World) -> None:
     _ = world.say(["Mine."])
     with ExitStack() as stack:

@@ -251,6 +251,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     """
     answers.check_page(query.limit, 0)
     cut = _parse_cursor(query.before) if query.before else None
+    since = journal.parse_moment(query.since) if query.since else None
     note = _resolve_note(sources.context, query.note)
     if note and not journal.may_see(sources.context, note):
         return HistoryPage(entries=(), limit=query.limit)
@@ -258,7 +259,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
         sources=sources,
         query=query,
         note=note,
-        since=journal.parse_moment(query.since) if query.since else None,
+        since=since,
         until=cut[0] if cut else None,
         shows_answers=sources.context.rights.grants.is_person,
     )
@@ -308,6 +309,8 @@ def _format_cursor(key: SortKey) -> str:
 
 def _resolve_note(context: Context, raw: str) -> str:
     def has_rows(path: str) -> bool:
+        if not journal.may_see(context, path):
+            return False
         is_changed = undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1)
         return bool(is_changed or context.writer.proposals.latest(ProposalFilter(path=path), limit=1))
 

@@ -87,12 +87,13 @@ def iterate_changes(context: Context, criteria: ChangeFilter) -> Iterator[tuple[
 
     Args:
         context: The vault, as the client sees it.
-        criteria: Which; a path is one of the vault, which the client sees.
+        criteria: Which; a path is one of the vault, which the client sees. A change that touches only hidden files
+            there is left out.
     """
     sees_all, offset = context.view.policy.sees_all, 0
     while batch := undo.read_latest(context.writer.state.journal, criteria, limit=_BATCH_SIZE, offset=offset):
         for change in batch:
-            if sees_all or any(_is_visible(context, file) for file in change.files):
+            if sees_all or any(_is_visible(context, file) and _touches(file, criteria.path) for file in change.files):
                 yield change, _change_row(context, change)
         offset += len(batch)
 
@@ -255,6 +256,14 @@ def _is_visible(context: Context, file: FileResult) -> bool:
         return True
     vault_paths = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH_PREFIX)]
     return all(context.view.visible(end) for end in vault_paths)
+
+
+def _touches(file: FileResult, path: str) -> bool:
+    """Return whether a file is the one that is asked for, or lies in that folder; an empty path asks for all."""
+    ends = [end for end in (file.before_path, file.after_path) if end]
+    return not path or any(
+        end == path or end.startswith(f"{path}/") or (file.is_folder and path.startswith(f"{end}/")) for end in ends
+    )
 
 
 def _file_row(file: FileResult, file_diff: str, action: FileAction) -> WrittenFile:
