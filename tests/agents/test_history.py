@@ -283,6 +283,26 @@ def test_a_filter_tells_nothing_of_what_is_hidden(tmp_path: Path) -> None:
     assert (len(in_work.entries), listed["total"], len(of_beds.entries), len(own.entries)) == (0, 0, 1, 1)
 
 
+def test_what_an_undo_took_back_of_hidden_notes_is_not_told(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, NOTES)
+    narrow = ClientSettings(grants=access.default_grants("mcp"), hidden=("Secret/",))
+    with Hub(vault.settings(narrow)) as hub:
+        world, person = World(vault=vault, hub=hub), hub.context(client="cli")
+        hidden = str(files.append_to_file(person, "Secret/Plan.md", "x")["change_id"])
+        seen = str(files.append_to_file(person, "Beds.md", "x")["change_id"])
+        _ = journal.undo_change(person, since="2000-01-01")
+        entries = world.seen_by("mcp").entries
+        listed = journal.list_changes(hub.context(client="mcp"))["results"]
+        everything = world.page().entries
+
+    assert [(entry.kind, entry.work, entry.changes) for entry in entries] == [
+        ("undone", seen, (seen,)),
+        ("changed", seen, ()),
+    ]
+    assert listed[0].get("undoes") == [seen]
+    assert hidden in everything[0].changes
+
+
 def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(world: World) -> None:
     _ = world.say(["Mine."])
     with ExitStack() as stack:

@@ -529,10 +529,11 @@ class _Reading:
     def _work_of(self, change: Change) -> str:
         """Return the piece of work that a change belongs to; an undo belongs to that of what it took back."""
         for _ in range(_MAX_UNDOS):
-            if not change.undoes:
+            undone = journal.seen_undoes(self.sources.context, change)
+            if not undone:
                 break
             try:
-                change = self.sources.context.writer.state.journal.show(change.undoes[0])
+                change = self.sources.context.writer.state.journal.show(undone[0])
             except NotFound:  # the journal had to drop it
                 break
         return change.run or change.proposal or change.id
@@ -577,7 +578,7 @@ def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
         note_count=len(files) + row.get("hidden_files", 0),
         proposal_id=change.proposal,
         change_id=change.id,
-        changes=change.undoes,
+        changes=tuple(row.get("undoes", ())),
     )
 
 

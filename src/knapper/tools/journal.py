@@ -98,6 +98,15 @@ def iterate_changes(context: Context, criteria: ChangeFilter) -> Iterator[tuple[
         offset += len(batch)
 
 
+def seen_undoes(context: Context, change: Change) -> tuple[str, ...]:
+    """Return the ids of what an undo took back, as far as the client sees those changes."""
+    if context.view.policy.sees_all:
+        return change.undoes
+    undone = undo.read_among(context.writer.state.journal, change.undoes)
+    seen = {one.id for one in undone if any(_is_visible(context, file) for file in one.files)}
+    return tuple(change_id for change_id in change.undoes if change_id in seen)
+
+
 def may_see(context: Context, path: str) -> bool:
     """Return whether the client may know of a file, or of files in a folder."""
     return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
@@ -218,7 +227,7 @@ def _change_row(context: Context, change: Change) -> ChangeRow:
         "run": change.run,
         "proposal_id": change.proposal,
         "undone": change.undone,
-        "undoes": [*change.undoes],
+        "undoes": [*seen_undoes(context, change)],
         "hidden_files": hidden if change.client == context.view.policy.client else 0,
     }
     for name in ("reason", "run", "proposal_id", "undone", "undoes", "hidden_files"):

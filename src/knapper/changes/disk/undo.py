@@ -100,6 +100,11 @@ def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset:
     return journal.select(f"{where} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset", page_values)
 
 
+def read_among(journal: Journal, ids: Collection[str]) -> list[Change]:
+    """Return the changes of some ids, in no order; those that the journal doesn't have any more are left out."""
+    return journal.select(_AMONG_IDS, {"seen": json.dumps([*ids])}) if ids else []
+
+
 def _visible_only(
     journal: Journal, where: str, values: dict[str, object], sees: Callable[[str], bool]
 ) -> tuple[str, dict[str, object]]:
