@@ -303,6 +303,14 @@ def test_what_an_undo_took_back_of_hidden_notes_is_not_told(tmp_path: Path) -> N
     assert hidden in everything[0].changes
 
 
+def test_an_undo_of_what_the_reader_does_not_see_is_told_by_its_own_id_alone() -> None:
+    undone = Entry(at=dt.datetime.now(dt.UTC), kind="undone", id="c2", work="c2", client="cli", change_id="c2")
+
+    shown = rendering.render_history(HistoryPage(entries=[undone], limit=20))
+
+    assert (shown.count("\n"), shown.endswith("cli  c2")) == (1, True)
+
+
 def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(world: World) -> None:
     _ = world.say(["Mine."])
     with ExitStack() as stack:
