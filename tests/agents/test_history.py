@@ -303,6 +303,18 @@ def test_what_an_undo_took_back_of_hidden_notes_is_not_told(tmp_path: Path) -> N
     assert hidden in everything[0].changes
 
 
+@pytest.mark.parametrize("note", ["BEDS.md", "beds", "work", "WORK/b.md"])
+def test_a_note_is_found_in_any_spelling_in_all_that_is_told_of_it(world: World, note: str) -> None:
+    (world.vault.root / "Work").mkdir()
+    (world.vault.root / "Work/B.md").write_text("x\n", encoding="utf-8")
+    path = "Work/B.md" if "work" in note.lower() else "Beds.md"
+    _ = world.say([propose(path)], ["Done."])
+    _ = world.say([f"See [[{path.removesuffix('.md')}]]."])
+
+    assert kinds(world.page(note=note).entries) == kinds(world.page(note=path).entries)
+    assert len(world.page(note=path).entries) > 2
+
+
 def test_an_undo_of_what_the_reader_does_not_see_is_told_by_its_own_id_alone() -> None:
     undone = Entry(at=dt.datetime.now(dt.UTC), kind="undone", id="c2", work="c2", client="cli", change_id="c2")
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
@@ -19,10 +20,11 @@ from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.changes.disk import undo
 from knapper.changes.disk.undo import ChangeFilter
 from knapper.changes.proposals.store import ProposalFilter
-from knapper.errors import BadInput, NotFound
+from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.jsontypes import is_sequence, object_or_empty, objects_in, strings_in
 from knapper.tools import answers, journal, proposals
-from knapper.tools.context import resolve_filter
+from knapper.tools.context import resolve_filter, resolve_folder
+from knapper.vault.paths import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -311,10 +313,21 @@ def _resolve_note(context: Context, raw: str) -> str:
     def has_rows(path: str) -> bool:
         if not journal.may_see(context, path):
             return False
-        is_changed = undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1)
-        return bool(is_changed or context.writer.proposals.latest(ProposalFilter(path=path), limit=1))
+        if undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1):
+            return True
+        # Proposals are found in any spelling of the path, and all else in the vault's alone.
+        return bool(context.writer.proposals.latest(ProposalFilter(path=path), limit=1)) and not _exists(context, path)
 
     return resolve_filter(context, raw, has_rows)
+
+
+def _exists(context: Context, path: str) -> bool:
+    """Return whether there is a visible file or folder at a path, in any spelling."""
+    for resolve in (context.view.locate, partial(resolve_folder, context)):
+        with suppress(NotFound, Ambiguous):
+            if name_key(resolve(path)) == name_key(path):
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
