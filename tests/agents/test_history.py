@@ -332,6 +332,68 @@ def test_a_client_hears_of_no_path_that_is_hidden_from_it(tmp_path: Path) -> Non
     assert [len(page["results"]) for page in seen if isinstance(page["results"], list)] == [1, 0, 0]
 
 
+def test_a_filter_tells_nothing_of_what_is_hidden(tmp_path: Path) -> None:
+    texts = {"Beds.md": "See [[Plan]].\n", "Work/Secret/Plan.md": "Hush.\n", "Private/Day.md": "x\n"}
+    vault = opened.vault(tmp_path, texts | {"Notes/Private/Day.md": "y\n"})
+    narrow = ClientSettings(grants=access.default_grants("mcp"), hidden=("/Private/", "Work/Secret/"))
+    with Hub(vault.settings(narrow)) as hub:
+        world, person = World(vault=vault, hub=hub), hub.context(client="cli")
+        _ = files.append_to_file(person, "Notes/Private/Day.md", "x")
+        before = world.seen_by("mcp", note="Private/Day.md")
+        _ = files.append_to_file(person, "Private/Day.md", "x")
+        after = world.seen_by("mcp", note="Private/Day.md")
+        _ = files.move_file(person, "Work/Secret/Plan.md", "Work/Secret/Idea.md")
+        in_work, of_beds = world.seen_by("mcp", note="Work"), world.seen_by("mcp", note="Beds.md")
+        listed = journal.list_changes(hub.context(client="mcp"), path="Work")
+        own = world.page(note="Work")
+        for note in ("Private/Day.md", "Nowhere.md"):
+            with pytest.raises(BadInput):
+                _ = world.seen_by("mcp", note=note, since="some day")
+
+    assert before == after
+    assert (len(in_work.entries), listed["total"], len(of_beds.entries), len(own.entries)) == (0, 0, 1, 1)
+
+
+def test_what_an_undo_took_back_of_hidden_notes_is_not_told(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, NOTES)
+    narrow = ClientSettings(grants=access.default_grants("mcp"), hidden=("Secret/",))
+    with Hub(vault.settings(narrow)) as hub:
+        world, person = World(vault=vault, hub=hub), hub.context(client="cli")
+        hidden = str(files.append_to_file(person, "Secret/Plan.md", "x")["change_id"])
+        seen = str(files.append_to_file(person, "Beds.md", "x")["change_id"])
+        _ = journal.undo_change(person, since="2000-01-01")
+        entries = world.seen_by("mcp").entries
+        listed = journal.list_changes(hub.context(client="mcp"))["results"]
+        everything = world.page().entries
+
+    assert [(entry.kind, entry.work, entry.changes) for entry in entries] == [
+        ("undone", seen, (seen,)),
+        ("changed", seen, ()),
+    ]
+    assert listed[0].get("undoes") == [seen]
+    assert hidden in everything[0].changes
+
+
+@pytest.mark.parametrize("note", ["BEDS.md", "beds", "work", "WORK/b.md"])
+def test_a_note_is_found_in_any_spelling_in_all_that_is_told_of_it(world: World, note: str) -> None:
+    (world.vault.root / "Work").mkdir()
+    (world.vault.root / "Work/B.md").write_text("x\n", encoding="utf-8")
+    path = "Work/B.md" if "work" in note.lower() else "Beds.md"
+    _ = world.say([propose(path)], ["Done."])
+    _ = world.say([f"See [[{path.removesuffix('.md')}]]."])
+
+    assert kinds(world.page(note=note).entries) == kinds(world.page(note=path).entries)
+    assert len(world.page(note=path).entries) > 2
+
+
+def test_an_undo_of_what_the_reader_does_not_see_is_told_by_its_own_id_alone() -> None:
+    undone = Entry(at=dt.datetime.now(dt.UTC), kind="undone", id="c2", work="c2", client="cli", change_id="c2")
+
+    shown = rendering.render_history(HistoryPage(entries=[undone], limit=20))
+
+    assert (shown.count("\n"), shown.endswith("cli  c2")) == (1, True)
+
+
 def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(world: World) -> None:
     _ = world.say(["Mine."])
     with ExitStack() as stack:

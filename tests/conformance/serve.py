@@ -23,7 +23,7 @@ from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, mount_asgi
 from knapper.server.mcp import http
-from knapper.server.workers import WorkerThreads
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.conformance import fixtures
 
 NOTES = {"Garden.md": "# Garden\n\nTomatoes.\n", "Rain.md": "# Rain\n\nIt rains on [[Garden]].\n"}
@@ -58,7 +58,7 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
     )
     hub = open_hub(settings)
     threads = WorkerThreads(server.threads)
-    mount = lifecycle.mount_mcp(hub, threads) if which == "product" else _mount_fixtures()
+    mount = lifecycle.mount_mcp(hub, threads, StopSignal()) if which == "product" else _mount_fixtures()
     made = app.create_app(
         hub, server, security.load_client_tokens(settings), app.ServerRuntime(threads=threads), [mount]
     )

@@ -17,7 +17,7 @@ from knapper.server import credentials
 from knapper.server import lifecycle as mcp
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession, ToolListing
-from knapper.server.workers import WorkerThreads
+from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.vault import access
 from tests.index import worlds
 from tests.server import apps
@@ -62,7 +62,7 @@ def hub(tmp_path: Path) -> Generator[Hub]:
 def server(hub: Hub) -> Generator[TestClient]:
     threads = WorkerThreads(4)
     world = World(hub=hub, settings=hub.settings, root=hub.settings.vault.path)
-    with world.client(None, mcp.mount_mcp(hub, threads)) as client:
+    with world.client(None, mcp.mount_mcp(hub, threads, StopSignal())) as client:
         yield client
     threads.close()
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
@@ -19,10 +20,11 @@ from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.changes.disk import undo
 from knapper.changes.disk.undo import ChangeFilter
 from knapper.changes.proposals.store import ProposalFilter
-from knapper.errors import BadInput, NotFound
+from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.jsontypes import is_sequence, object_or_empty, objects_in, strings_in
 from knapper.tools import answers, journal, proposals
-from knapper.tools.context import resolve_filter
+from knapper.tools.context import resolve_filter, resolve_folder
+from knapper.vault.paths import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -260,6 +262,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     """
     answers.check_page(query.limit, 0)
     cut = _parse_cursor(query.before) if query.before else None
+    since = journal.parse_moment(query.since) if query.since else None
     note = _resolve_note(sources.context, query.note)
     if note and not journal.may_see(sources.context, note):
         return HistoryPage(entries=(), limit=query.limit)
@@ -267,7 +270,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
         sources=sources,
         query=query,
         note=note,
-        since=journal.parse_moment(query.since) if query.since else None,
+        since=since,
         until=cut[0] if cut else None,
         shows_answers=sources.context.rights.grants.is_person,
     )
@@ -323,10 +326,23 @@ def _format_cursor(key: SortKey) -> str:
 
 def _resolve_note(context: Context, raw: str) -> str:
     def has_rows(path: str) -> bool:
-        is_changed = undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1)
-        return bool(is_changed or context.writer.proposals.latest(ProposalFilter(path=path), limit=1))
+        if not journal.may_see(context, path):
+            return False
+        if undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1):
+            return True
+        # Proposals are found in any spelling of the path, and all else in the vault's alone.
+        return bool(context.writer.proposals.latest(ProposalFilter(path=path), limit=1)) and not _exists(context, path)
 
     return resolve_filter(context, raw, has_rows)
+
+
+def _exists(context: Context, path: str) -> bool:
+    """Return whether there is a visible file or folder at a path, in any spelling."""
+    for resolve in (context.view.locate, partial(resolve_folder, context)):
+        with suppress(NotFound, Ambiguous):
+            if name_key(resolve(path)) == name_key(path):
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -580,10 +596,11 @@ class _Reading:
     def _work_of(self, change: Change) -> str:
         """Return the piece of work that a change belongs to; an undo belongs to that of what it took back."""
         for _ in range(_MAX_UNDOS):
-            if not change.undoes:
+            undone = journal.seen_undoes(self.sources.context, change)
+            if not undone:
                 break
             try:
-                change = self.sources.context.writer.state.journal.show(change.undoes[0])
+                change = self.sources.context.writer.state.journal.show(undone[0])
             except NotFound:  # the journal had to drop it
                 break
         return change.run or change.proposal or change.id
@@ -645,7 +662,7 @@ def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
         note_count=len(files) + row.get("hidden_files", 0),
         proposal_id=change.proposal,
         change_id=change.id,
-        changes=change.undoes,
+        changes=tuple(row.get("undoes", ())),
     )
 
 

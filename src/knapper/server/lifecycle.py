@@ -385,7 +385,7 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
     sources = [feed.task_source(hub, service), feed.run_source(hub, service)]
     return [
         Mount(lifespan=lambda: workers.run_watchers(opens)),
-        mount_mcp(hub, runtime.threads),
+        mount_mcp(hub, runtime.threads, runtime.stop),
         page.mount_page(sessions, hub.names_for("page")),
         clients.mount_clients(PairingService(hub, codes, runtime.instance), hub, runtime.threads),
         browsing.mount_blocks(hub, runtime.threads),
@@ -403,7 +403,7 @@ MCP_PRELOAD_S: Final = 10.0
 """Time after a server's start from which on MCP is opened, even if nobody has asked."""
 
 
-def mount_mcp(hub: Hub, threads: WorkerThreads, *, preload_s: float = MCP_PRELOAD_S) -> Mount:
+def mount_mcp(hub: Hub, threads: WorkerThreads, stop: StopSignal, *, preload_s: float = MCP_PRELOAD_S) -> Mount:
     """Create the mount for ``/mcp``, with the tools that the settings offer there.
 
     Its libraries take longer to import than all else of a server's start together. So they are imported by the first
@@ -412,9 +412,10 @@ def mount_mcp(hub: Hub, threads: WorkerThreads, *, preload_s: float = MCP_PRELOA
     Args:
         hub: The vaults; the caller closes it.
         threads: The worker threads.
+        stop: Set when the server stops; requests that wait for the import then are refused.
         preload_s: Time after the start, in seconds, from which on it is opened anyway.
     """
-    mcp = AppOpenedLater(lambda: _import_mcp(hub, threads), preload_s)
+    mcp = AppOpenedLater(lambda: _import_mcp(hub, threads), stop, preload_s)
     return mount_asgi(security.MCP_PATH, mcp, mcp.run)
 
 
@@ -428,18 +429,29 @@ def _import_mcp(hub: Hub, threads: WorkerThreads) -> Starlette:
 class AppOpenedLater:
     """An ASGI app that is made by its first request, and has its lifespan from then on."""
 
-    def __init__(self, make: Callable[[], Starlette], preload_s: float) -> None:
+    def __init__(self, make: Callable[[], Starlette], stop: StopSignal, preload_s: float) -> None:
         self._make = make
+        self._stop = stop
         self._preload_s = preload_s
         self._is_wanted = asyncio.Event()
         self._opened: asyncio.Future[Starlette] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; the first ones wait until the app is there."""
+        """Pass a request on; the first ones wait until the app is there.
+
+        Raises:
+            StorageError: The server stops (code ``stopping``), and the app wasn't there before.
+        """
         if self._opened is None:
             raise RuntimeError("a request came outside the app's lifespan")
+        if self._opened.done():
+            await self._opened.result()(scope, receive, send)
+            return
         self._is_wanted.set()
         app = await asyncio.shield(self._opened)
+        # MCP's library would begin an answer and break it off at once.
+        if self._stop.is_cancelled:
+            raise StorageError("the server stops", hint="try again in a moment", code="stopping")
         await app(scope, receive, send)
 
     @asynccontextmanager

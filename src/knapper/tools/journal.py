@@ -87,14 +87,24 @@ def iterate_changes(context: Context, criteria: ChangeFilter) -> Iterator[tuple[
 
     Args:
         context: The vault, as the client sees it.
-        criteria: Which; a path is one of the vault, which the client sees.
+        criteria: Which; a path is one of the vault, which the client sees. A change that touches only hidden files
+            there is left out.
     """
     sees_all, offset = context.view.policy.sees_all, 0
     while batch := undo.read_latest(context.writer.state.journal, criteria, limit=_BATCH_SIZE, offset=offset):
         for change in batch:
-            if sees_all or any(_is_visible(context, file) for file in change.files):
+            if sees_all or any(_is_visible(context, file) and _touches(file, criteria.path) for file in change.files):
                 yield change, _change_row(context, change)
         offset += len(batch)
+
+
+def seen_undoes(context: Context, change: Change) -> tuple[str, ...]:
+    """Return the ids of what an undo took back, as far as the client sees those changes."""
+    if context.view.policy.sees_all:
+        return change.undoes
+    undone = undo.read_among(context.writer.state.journal, change.undoes)
+    seen = {one.id for one in undone if any(_is_visible(context, file) for file in one.files)}
+    return tuple(change_id for change_id in change.undoes if change_id in seen)
 
 
 def may_see(context: Context, path: str) -> bool:
@@ -217,7 +227,7 @@ def _change_row(context: Context, change: Change) -> ChangeRow:
         "run": change.run,
         "proposal_id": change.proposal,
         "undone": change.undone,
-        "undoes": [*change.undoes],
+        "undoes": [*seen_undoes(context, change)],
         "hidden_files": hidden if change.client == context.view.policy.client else 0,
     }
     for name in ("reason", "run", "proposal_id", "undone", "undoes", "hidden_files"):
@@ -255,6 +265,14 @@ def _is_visible(context: Context, file: FileResult) -> bool:
         return True
     vault_paths = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH_PREFIX)]
     return all(context.view.visible(end) for end in vault_paths)
+
+
+def _touches(file: FileResult, path: str) -> bool:
+    """Return whether a file is the one that is asked for, or lies in that folder; an empty path asks for all."""
+    ends = [end for end in (file.before_path, file.after_path) if end]
+    return not path or any(
+        end == path or end.startswith(f"{path}/") or (file.is_folder and path.startswith(f"{end}/")) for end in ends
+    )
 
 
 def _file_row(file: FileResult, file_diff: str, action: FileAction) -> WrittenFile:

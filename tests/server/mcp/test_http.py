@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from knapper.config import ClientSettings
 from knapper.config.paired import hash_token
 from knapper.server import lifecycle as mcp
-from knapper.server.workers import WorkerThreads
+from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.vault.access import default_grants
 from tests.server import apps
 
@@ -47,7 +47,7 @@ def served(base: Path) -> Generator[TestClient]:
     person = ClientSettings(grants=default_grants("me", "person"), token_hash=hash_token(ME))
     with apps.world(base, reader, person, notes=NOTES) as world:
         threads = WorkerThreads(4)
-        with world.client(None, mcp.mount_mcp(world.hub, threads)) as found:
+        with world.client(None, mcp.mount_mcp(world.hub, threads, StopSignal())) as found:
             yield found
         threads.close()
 

@@ -13,7 +13,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Scope
 
+from knapper.errors import StorageError
 from knapper.server import lifecycle
+from knapper.server.workers import StopSignal
 
 FIRST, NEVER = 0.0, 3600.0
 
@@ -73,7 +75,7 @@ def test_it_is_made_once_by_the_first_of_requests_that_come_at_once() -> None:
     made = Made()
 
     async def run() -> list[str]:
-        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        later = lifecycle.AppOpenedLater(made.make, StopSignal(), NEVER)
         async with later.run():
             assert made.told == []
             return await asyncio.gather(*(asked(later) for _ in range(5)))
@@ -86,7 +88,7 @@ def test_a_server_that_ends_before_anybody_asks_makes_nothing() -> None:
     made = Made()
 
     async def run() -> None:
-        async with lifecycle.AppOpenedLater(made.make, NEVER).run():
+        async with lifecycle.AppOpenedLater(made.make, StopSignal(), NEVER).run():
             pass
 
     asyncio.run(run())
@@ -97,7 +99,7 @@ def test_after_a_while_it_is_there_before_the_first_request() -> None:
     made = Made()
 
     async def run() -> None:
-        async with lifecycle.AppOpenedLater(made.make, FIRST).run():
+        async with lifecycle.AppOpenedLater(made.make, StopSignal(), FIRST).run():
             _ = await made.has_begun.wait()
 
     asyncio.run(run())
@@ -109,7 +111,7 @@ def test_what_keeps_it_from_opening_is_logged_and_each_request_fails(
     made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
-        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        later = lifecycle.AppOpenedLater(made.make, StopSignal(), NEVER)
         async with later.run():
             for _ in range(2):
                 with pytest.raises(ValueError, match="no tools"):
@@ -124,7 +126,7 @@ def test_a_client_that_goes_while_it_opens_takes_nobody_along() -> None:
     made = Made()
 
     async def run() -> str:
-        later = lifecycle.AppOpenedLater(made.make, NEVER)
+        later = lifecycle.AppOpenedLater(made.make, StopSignal(), NEVER)
         async with later.run():
             gone = asyncio.create_task(asked(later))
             await asyncio.sleep(0)
@@ -132,3 +134,19 @@ def test_a_client_that_goes_while_it_opens_takes_nobody_along() -> None:
             return await asked(later)
 
     assert asyncio.run(run()) == "here"
+
+
+def test_a_request_that_waits_while_the_server_stops_is_refused_and_not_broken_off() -> None:
+    made, stop = Made(), StopSignal()
+
+    async def run() -> None:
+        later = lifecycle.AppOpenedLater(made.make, stop, NEVER)
+        async with later.run():
+            waiting = asyncio.create_task(asked(later))
+            await asyncio.sleep(0)
+            stop.cancel()
+            with pytest.raises(StorageError) as caught:
+                _ = await waiting
+            assert caught.value.code == "stopping"
+
+    asyncio.run(run())

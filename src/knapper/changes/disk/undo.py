@@ -31,7 +31,8 @@ class ChangeFilter:
     work: str = ""
     """The id of a run, a session, a proposal or a change: all that it led to, with the undos of that."""
     sees: Callable[[str], bool] | None = None
-    """Whether the reader may see a path; a change of which no file is visible is left out. None sees all."""
+    """Whether the reader may see a path; a change of which no file is visible is left out, and with a path, one that
+    touches only hidden files there. None sees all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,11 @@ class ChangePage:
     offset: int
 
 
-_TOUCHES_PATH = """id IN (
-    SELECT change FROM steps WHERE source = :path OR target = :path
+_STEP_TOUCHES_PATH = """(source = :path OR target = :path
     OR substr(source, 1, length(:path) + 1) = :path || '/' OR substr(target, 1, length(:path) + 1) = :path || '/'
     OR is_folder AND (substr(:path, 1, length(source) + 1) = source || '/'
         OR substr(:path, 1, length(target) + 1) = target || '/'))"""
+_TOUCHES_PATH = f"id IN (SELECT change FROM steps WHERE {_STEP_TOUCHES_PATH})"  # noqa: S608 - constant text of ours
 _OF_WORK = "(run = :work OR proposal = :work OR id = :work)"
 _LED_TO = f"""id IN (WITH RECURSIVE led (id) AS (SELECT id FROM changes WHERE {_OF_WORK}
     UNION SELECT undoes.change FROM undoes JOIN led ON undoes.undone = led.id) SELECT id FROM led)"""  # noqa: S608 - constant text of ours
@@ -99,12 +100,18 @@ def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset:
     return journal.select(f"{where} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset", page_values)
 
 
+def read_among(journal: Journal, ids: Collection[str]) -> list[Change]:
+    """Return the changes of some ids, in no order; those that the journal doesn't have any more are left out."""
+    return journal.select(_AMONG_IDS, {"seen": json.dumps([*ids])}) if ids else []
+
+
 def _visible_only(
     journal: Journal, where: str, values: dict[str, object], sees: Callable[[str], bool]
 ) -> tuple[str, dict[str, object]]:
-    """Narrow a condition to changes of which at least one file is visible."""
+    """Narrow a condition to changes of which at least one file is visible, and is the one that is asked for, if any."""
+    touches = _STEP_TOUCHES_PATH if "path" in values else "1"
     with journal.reading() as database:
-        sql = f"{_STEP_PATHS} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
+        sql = f"{_STEP_PATHS} AND {touches} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
         rows = database.execute(sql, values).fetchall()
     ids = {change for change, *ends in rows if all(sees(end) for end in ends if end)}
     return f"{where} AND {_AMONG_IDS}", {**values, "seen": json.dumps(sorted(ids))}

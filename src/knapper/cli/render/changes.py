@@ -382,11 +382,11 @@ def _step_lines(step: Entry) -> Iterator[str]:
     """Format a step: when, what and by whom; then its text; then the notes that it is about."""
     kind = click.style(f"{step.kind:<9}", fg=_KIND_COLOURS.get(step.kind))
     when = "later           " if step.undated else format_time(step.at.isoformat())
-    facts = [one_line(step.client), step.schedule, step.proposal_id, step.change_id if step.changes else ""]
+    facts = [one_line(step.client), step.schedule, step.proposal_id, step.change_id]
     if step.kind in {"changed", "accepted"}:
         facts = [one_line(step.client), step.change_id]
     yield f"  {when}  {kind}  {'  '.join(filter(None, facts))}{_step_outcome(step)}"
-    if step.kind == "undone":
+    if step.kind == "undone" and step.changes:
         more = len(step.changes) - _MAX_STEP_NOTES
         rest = f" and {pluralize(more, 'more change')}" if more > 0 else ""
         yield f"      takes back {', '.join(step.changes[:_MAX_STEP_NOTES])}{rest}"
