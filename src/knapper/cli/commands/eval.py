@@ -1,5 +1,7 @@
 """Measure search against a judged collection, and compare two such measurements."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import math
@@ -9,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Final, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import click
-from numpy.typing import NDArray
 
 from knapper import app
 from knapper.cli import options, output, setup
@@ -27,6 +28,9 @@ from knapper.jsontypes import is_list, is_object
 from knapper.system.arrays import np
 from knapper.tools import shapes
 from knapper.tools.context import Context
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 COMPARED: Final = ("ndcg@10", "mrr", "hit@1", "recall@10")
 _SAMPLES: Final = 10_000

@@ -1,5 +1,7 @@
 """Embed with a server that has OpenAI's API, such as Ollama, or rerank with one that has ``/rerank``."""
 
+from __future__ import annotations
+
 import datetime as dt
 import json
 import math
@@ -11,9 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Final, NoReturn
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from knapper.index.models import base
 from knapper.index.models.base import (
@@ -35,6 +35,9 @@ from knapper.jsontypes import (
 )
 from knapper.net.client import HttpClient, HttpResponse, Oversized, Unreachable
 from knapper.system.arrays import normalize_rows, np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
 

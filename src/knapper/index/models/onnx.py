@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from numpy.typing import NDArray
-
 from knapper import errors, extras
 from knapper.index.models import base
 from knapper.index.models.base import (
@@ -25,6 +23,7 @@ from knapper.system.arrays import normalize_rows, np
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 

@@ -16,8 +16,6 @@ from itertools import chain, count, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from numpy.typing import NDArray
-
 from knapper import errors, extras
 from knapper.index.models import tables
 from knapper.index.models.base import EmbedderError
@@ -26,6 +24,7 @@ from knapper.jsontypes import replace_surrogates
 from knapper.system.arrays import normalize_rows, np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 
