@@ -28,9 +28,7 @@ def test_search_by_words_only_needs_no_embedder() -> None:
     assert open_embedder(EmbedderSettings(kind="none")) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "loaded"), [("none", set[str]()), ("static", {"numpy"}), ("endpoint", {"httpx2", "numpy"})]
-)
+@pytest.mark.parametrize(("kind", "loaded"), [("none", set[str]()), ("static", {"numpy"}), ("endpoint", {"httpx2"})])
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     model = "m" if kind == "endpoint" else ""
     code = (
