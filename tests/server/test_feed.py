@@ -1,6 +1,7 @@
 """What happens in a vault is told: changes, what waits, and what is settled; as a stream or when asked for."""
 
 import contextlib
+import datetime as dt
 import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.agents.runs.store import open_run_store
+from knapper.agents.stages import Schedule
+from knapper.app import schedules
 from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
@@ -194,3 +197,17 @@ def test_no_generated_request_breaks_the_documents_word(tmp_path: Path) -> None:
 
         assert "/events" in client.get("/openapi.json").json()["paths"]
     assert found == []
+
+
+def test_where_a_schedule_came_and_went_between_two_looks_all_is_told_anew(tmp_path: Path) -> None:
+    with listening(tmp_path) as (world, client):
+        _, last = ask(client)
+        store = schedules.open_schedules(world.hub)
+        made = Schedule(name="nightly", agent="weekly-review", cadence="daily", handled=dt.datetime.now())  # noqa: DTZ005
+        _ = store.add(made)
+        store.remove("nightly")  # whoever listens may have read the list just before
+        told, later = ask(client, last, 20)
+        quiet, _ = ask(client, later)
+
+        assert [event["event"] for event in told] == ["start"]
+        assert quiet == []

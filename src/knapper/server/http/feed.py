@@ -90,7 +90,7 @@ class VaultFeed:
         self._schedules: dict[str, Schedule] = {}
         self._last_change: _Row | None = None
         self._seen_changes: set[str] = set()
-        self._stamp: object = None
+        self._stamp: tuple[tuple[int, int], ...] | None = None
         self._looked_at = 0.0
 
     async def look(self) -> None:
@@ -101,7 +101,10 @@ class VaultFeed:
             folder = await self._threads.run("read", lambda: self._hub.open(self._vault).folder)
             stamp = await self._threads.run("read", partial(_stamp_files, folder))
             if stamp != self._stamp:
-                await self._read(is_first=self._stamp is None)
+                known, before = self._schedules, self._stamp
+                await self._read(is_first=before is None)
+                if before and before[-2:] != stamp[-2:] and self._schedules == known:
+                    self._begin_anew()  # one came and went since the last look, and a client may have read it meanwhile
                 self._stamp = stamp
             self._looked_at = time.monotonic()
 
@@ -150,6 +153,12 @@ class VaultFeed:
             if one != self._schedules.get(name):
                 self._tell("schedule", {"name": name, "schedule": schedules.describe(one) if one else None})
         self._schedules = by_name
+
+    def _begin_anew(self) -> None:
+        """Have all who listen told what there is now, so that they read again what isn't told in events."""
+        self._last_id += 1
+        self._first_known_id = self._last_id
+        self._events.clear()
 
     def _tell_waiting(self, waiting: Mapping[_Key, _Row]) -> None:
         for key, row in waiting.items():
@@ -200,7 +209,7 @@ def _read_proposals(context: Context) -> list[_Row]:
 
 
 def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Return times and sizes of the files whose changes are news."""
+    """Return times and sizes of the files whose changes are news; the last two are those of the schedules."""
     return tuple(_stamp_file(folder / f"{name}{suffix}") for name in _STATE_FILES for suffix in ("", "-wal"))
 
 
