@@ -9,6 +9,7 @@ from knapper.changes.disk.transaction import State
 from knapper.changes.proposals import store as proposals_store
 from knapper.changes.proposals.store import Proposals
 from tests.changes.disks import opened
+from tests.changes.waiting import Clock
 
 
 @pytest.fixture
@@ -24,7 +25,12 @@ def state(root: Path) -> Iterator[State]:
 
 
 @pytest.fixture
-def store(state: State) -> Iterator[Proposals]:
-    own = proposals_store.open_proposals(state.folder)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(state: State, clock: Clock) -> Iterator[Proposals]:
+    own = proposals_store.open_proposals(state.folder, clock=clock)
     yield own
     own.shut()

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -125,18 +124,6 @@ PRAGMA user_version = 3;
 """
 """How the file was made before decisions were recorded."""
 ALL = ProposalFilter()
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(state: State, clock: Clock) -> Iterator[Proposals]:
-    own = proposals_store.open_proposals(state.folder, clock=clock)
-    yield own
-    own.shut()
 
 
 def make_old(folder: Path) -> Path:

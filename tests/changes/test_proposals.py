@@ -1,5 +1,4 @@
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,18 +22,6 @@ from tests.properties import scaled
 
 BEFORE = b"# A\n\none\ntwo\nthree\n\nfour\nfive\nsix\n\nseven\n"
 AFTER = b"# A\n\nONE\ntwo\nthree\n\nfour\nfive\nsix\n\nSEVEN\neight\n"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(state: State, clock: Clock) -> Iterator[Proposals]:
-    own = proposals_store.open_proposals(state.folder, clock=clock)
-    yield own
-    own.shut()
 
 
 def kept(state: State, proposal: Proposal) -> Proposal:

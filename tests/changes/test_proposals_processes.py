@@ -3,6 +3,7 @@
 import multiprocessing
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ from tests.changes.waiting import META, Clock, create, edit, move, propose, tras
 
 BEFORE = b"one\n\ntwo\n\nthree\n\nfour\n"
 AFTER = b"ONE\n\ntwo\n\nTHREE\n\nFOUR\n"
+
+
+@pytest.fixture
+def store(state: State) -> Iterator[Proposals]:
+    """Open what waits by the real clock, which the other processes have, too."""
+    own = proposals_store.open_proposals(state.folder)
+    yield own
+    own.shut()
 
 
 def accept_in_process(root: Path, proposal_id: str, number: int) -> None:

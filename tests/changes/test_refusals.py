@@ -1,7 +1,6 @@
 """The log of refused requests: what it holds, and that no client can fill it or push others out of it."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,18 +19,6 @@ from tests.changes.waiting import Clock
 
 ALL = ProposalFilter()
 SECRET = "the text of a note"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(state: State, clock: Clock) -> Iterator[Proposals]:
-    own = proposals_store.open_proposals(state.folder, clock=clock)
-    yield own
-    own.shut()
 
 
 def wish(path: str, reason: str = "no") -> RefusedRequest:
