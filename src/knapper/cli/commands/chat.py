@@ -4,7 +4,7 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options
+from knapper.cli import options, start
 from knapper.cli.options import CapOptions, GlobalOptions
 from knapper.cli.output import ExitCode
 
@@ -41,4 +41,5 @@ def command(global_options: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCo
     """
     from knapper.cli import chat  # noqa: PLC0415 - 2 s that `knap chat --help` needn't cost
 
+    start.collect_garbage_as_usual()
     return chat.run_chat(global_options, **own)

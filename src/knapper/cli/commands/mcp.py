@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
-from knapper.cli import launching, options, output, setup
+from knapper.cli import launching, options, output, setup, start
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import files
@@ -98,16 +98,12 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     if ctx.invoked_subcommand is not None:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
-    import gc  # noqa: PLC0415 - see below
-
     files.keep_libraries_to_one_thread()
-    gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
     from knapper.server.mcp.session import ToolListing  # noqa: PLC0415 - the same
 
-    gc.freeze()
-    gc.enable()
+    start.collect_garbage_as_usual()
     config = setup.read_settings(global_options)
     # Refuse a client that is a person: a model's request must not count as a person's.
     name = own["client"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, Unpack
 
 import click
 
-from knapper.cli import interrupts, options, output, setup
+from knapper.cli import interrupts, options, output, setup, start
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import files, loading
@@ -84,6 +84,7 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
         from knapper.app import open_hub  # noqa: PLC0415 - as above
         from knapper.server import lifecycle, logs  # noqa: PLC0415 - the same
 
+    start.collect_garbage_as_usual()
     logs.configure(log_file)
     with open_hub(settings, only=bool(global_options.vault)) as hub:
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from knapper.cli import options, output, setup
+from knapper.cli import options, output, setup, start
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
@@ -43,6 +43,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
             first_outcome = context.index.refresh(progress=on_progress)
             context.index.embed(progress=on_progress)
         _report_outcome(global_options, first_outcome)
+        start.collect_garbage_as_usual()
         output.note(global_options, f"watching {context.view.root}; Ctrl-C ends it")
         with _stop_on_signals() as stop:
             retry_while_blocked(
