@@ -10,14 +10,13 @@ import pytest
 from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Create, EditText
 from knapper.changes.proposals import store as proposals_store
-from knapper.changes.proposals.model import RefusedRequest
-from knapper.changes.proposals.store import UNRECORDED, ProposalFilter, Proposals
+from knapper.changes.proposals.refusals import UNRECORDED, RefusedRequest
+from knapper.changes.proposals.store import Proposals
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import RefusedError
 from tests.changes import desks
 from tests.changes.waiting import Clock
 
-ALL = ProposalFilter()
 SECRET = "the text of a note"
 
 
@@ -26,7 +25,7 @@ def wish(path: str, reason: str = "no") -> RefusedRequest:
 
 
 def rows(store: Proposals) -> list[tuple[str, str, int]]:
-    return [(row.client, row.request.path, row.request.times) for row in store.refusals.latest(ALL, limit=5_000)]
+    return [(row.client, row.request.path, row.request.times) for row in store.refusals.latest(limit=5_000)]
 
 
 def test_equal_requests_are_one_row_with_their_number_and_latest_time(store: Proposals, clock: Clock) -> None:
@@ -36,10 +35,10 @@ def test_equal_requests_are_one_row_with_their_number_and_latest_time(store: Pro
     store.refusals.log("mcp", "run", [wish("a.md")])
 
     assert rows(store) == [("mcp", "a.md", 2), ("mcp", "b.md", 1)]
-    (last, first) = store.refusals.latest(ALL, limit=5)
+    (last, first) = store.refusals.latest(limit=5)
     assert (last.at, last.run, first.at < last.at) == (clock.now, "run", True)
-    assert store.refusals.latest(ProposalFilter(since=clock.now), limit=5) == [last]
-    assert store.refusals.latest(ProposalFilter(client="http"), limit=5) == []
+    assert store.refusals.latest(since=clock.now, limit=5) == [last]
+    assert store.refusals.latest(client="http", limit=5) == []
 
 
 def test_who_asks_again_and_again_is_counted_and_writes_no_more(state: State, store: Proposals, clock: Clock) -> None:
@@ -52,9 +51,7 @@ def test_who_asks_again_and_again_is_counted_and_writes_no_more(state: State, st
 
     assert written == (31, 500)
     assert sum(times for _, _, times in rows(store)) == 1_001
-    assert [row.request.times for row in store.refusals.latest(ALL, limit=99) if row.request.reason == UNRECORDED] == [
-        970
-    ]
+    assert [row.request.times for row in store.refusals.latest(limit=99) if row.request.reason == UNRECORDED] == [970]
 
 
 def test_many_files_of_one_request_are_bounded(store: Proposals) -> None:
@@ -94,7 +91,7 @@ def test_what_rules_refuse_a_program_is_recorded_without_its_text(tmp_path: Path
             _ = none.submit([Create(path="C.md", content=SECRET)])
         with pytest.raises(RefusedError):
             _ = replace(none, grants=replace(none.grants, kind="person")).submit([edit])
-        logged = world.writer.proposals.refusals.latest(ALL, limit=9)
+        logged = world.writer.proposals.refusals.latest(limit=9)
 
         assert [(row.request.path, row.request.action, row.request.times, row.run) for row in logged] == [
             ("C.md", "created", 1, ""),

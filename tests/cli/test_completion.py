@@ -361,8 +361,9 @@ def test_kinds_are_only_of_parameters_that_exist() -> None:
 
 def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
     code = (
-        "import sys; from knapper.cli import start; sys.argv = ['knap', '__complete', 'bash', 'knap read Gar']\n"
-        "try: start.main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+        "import sys; from knapper.cli.__main__ import main\n"
+        "sys.argv = ['knap', '__complete', 'bash', 'knap read Gar']\n"
+        "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=vault)
     loaded = set(ended.stderr.split())
@@ -370,7 +371,7 @@ def test_a_completion_imports_nothing_that_takes_long(vault: Path) -> None:
     assert ended.stdout == "none\nGarden.md\nGarden\\ plan.md\n"
     assert loaded & {"click", "platformdirs", "knapper.config", "knapper.cli.main", "knapper.errors", "numpy"} == set()
     assert {name for name in loaded if name.startswith("knapper.")} == {
-        *("knapper.cli", "knapper.cli.start", "knapper.cli.places", "knapper.cli.completion"),
+        *("knapper.cli", "knapper.cli.__main__", "knapper.cli.start", "knapper.cli.places", "knapper.cli.completion"),
         *(f"knapper.cli.completion.{name}" for name in ("answering", "line")),
     }
 

@@ -57,7 +57,7 @@ class Typed:
         programs.mkdir()
         code = (
             "import json, sys; args = sys.argv[1:]\n"
-            "if args[:1] == ['__complete']:\n    from knapper.cli import start; start.main()\n"
+            "if args[:1] == ['__complete']:\n    from knapper.cli.__main__ import main; main()\n"
             f"open({str(self.calls)!r}, 'a').write(json.dumps(args) + chr(10))\n"
         )
         (home / "knap.py").write_text(code, encoding="utf-8")

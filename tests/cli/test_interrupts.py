@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from knapper.cli import interrupts, main
+from knapper.cli import main, start
 from knapper.cli.output import ExitCode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C can't be sent to a process alone there")
@@ -24,7 +24,7 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 sys.argv = ["knap", *ARGS]
-from knapper.cli.start import main
+from knapper.cli.__main__ import main
 main()
 """
 
@@ -65,7 +65,7 @@ def test_an_interrupt_that_comes_out_as_another_error_is_one(
     monkeypatch.setattr(main, "_invoke", wrapped)
     code = main.run(["status"])
 
-    assert code == ExitCode.INTERRUPTED == interrupts.EXIT_CODE
+    assert code == ExitCode.INTERRUPTED == start.EXIT_CODE
     assert capsys.readouterr().err.strip().startswith("interrupted")
 
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from knapper.agents.stages import Schedule
     from knapper.app.hub import Hub
     from knapper.changes.disk.journal import Change
-    from knapper.changes.proposals.model import LoggedRefusal, Summary
+    from knapper.changes.proposals.model import Summary
+    from knapper.changes.proposals.refusals import LoggedRefusal
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.tools.shapes.write import ChangeRow, ProposalRow
@@ -570,10 +571,11 @@ class _Reading:
             return
         context = self.sources.context
         refusals = context.writer.proposals.refusals
-        criteria = ProposalFilter(since=self.since, until=self.until, client=self.query.client)
 
         def read(limit: int, offset: int) -> Sequence[LoggedRefusal]:
-            return refusals.latest(criteria, limit=limit, offset=offset)
+            return refusals.latest(
+                since=self.since, until=self.until, client=self.query.client, limit=limit, offset=offset
+            )
 
         for one in _read_in_batches(read):
             entry = _describe_refusal(one, self._visible([one.request.path]))

@@ -18,8 +18,8 @@ from knapper.changes.disk.undo import Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
 from knapper.changes.proposals import store, taint
-from knapper.changes.proposals.model import RefusedRequest
 from knapper.changes.proposals.parts import DEFAULT_DAYS, ProposalTerms
+from knapper.changes.proposals.refusals import RefusedRequest
 from knapper.changes.proposals.store import Proposals
 from knapper.changes.proposals.taint import Taints
 from knapper.changes.rules import LogTarget, Refusal, Verdict

@@ -11,7 +11,7 @@ from typing import Final, NoReturn, TextIO
 import click
 
 from knapper import __version__
-from knapper.cli import interrupts, options, output
+from knapper.cli import options, output, start
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, KnapError, StorageError
@@ -104,7 +104,7 @@ def from_database_error(error: Exception) -> KnapError:
 
 def report_interrupt(error: BaseException, *, as_json: bool) -> ExitCode:
     """Print in one line that the command was interrupted, and what it had done already."""
-    rest = "; ".join(interrupts.notes_of(error)) or "running the same command again continues the work"
+    rest = "; ".join(start.notes_of(error)) or "running the same command again continues the work"
     text = f"interrupted; nothing is damaged, and {rest}"
     try:
         if as_json:
@@ -267,7 +267,7 @@ class LazyGroup(click.Group):
         row = next((row for row in COMMANDS if row.name == cmd_name), None)
         if row is None:
             return None
-        with interrupts.exiting_at_once():
+        with start.exiting_at_once():
             command: click.Command = import_module(row.module).command
         add_exit_codes(command, f"knap {cmd_name}")
         return command
@@ -334,7 +334,7 @@ def run(args: Sequence[str]) -> int:
     except _database_error_type() as error:
         return report_error(from_database_error(error), as_json=_wants_json(global_options, args))
     except Exception as error:
-        if not interrupts.is_interrupt(error):
+        if not start.is_interrupt(error):
             raise
         return report_interrupt(error, as_json=_wants_json(global_options, args))
 

@@ -258,31 +258,6 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedRequest:
-    """What a client's rules refused it, without any content of it."""
-
-    path: str
-    """Empty where the client may not know of the file, or it wanted to change several."""
-    action: str
-    """What it wanted: ``edited``, ``created``, ``moved``, ``trashed`` or ``linked``; empty if that isn't one thing."""
-    reason: str
-    times: int = 1
-    """How often it wanted that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedRefusal:
-    """One row of the log of refused requests."""
-
-    id: int
-    client: str
-    run: str
-    at: datetime
-    """The last time."""
-    request: RefusedRequest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalPage:
     """One page of the list of proposals, newest first."""
 

@@ -4,8 +4,7 @@ import json
 import re
 import secrets
 import sqlite3
-import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,17 +19,16 @@ from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.proposals import model, note_blocks, parts, tables
 from knapper.changes.proposals.model import (
     Decision,
-    LoggedRefusal,
     Proposal,
     ProposalPage,
     ProposalStatus,
     ProposedFile,
-    RefusedRequest,
     Rejection,
     Summary,
 )
 from knapper.changes.proposals.note_blocks import NoteBlockStore
 from knapper.changes.proposals.parts import BlockHunks, ChosenHunks, ProposalTerms, Selection
+from knapper.changes.proposals.refusals import RefusalLog
 from knapper.changes.proposals.tables import SCHEMAS
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import is_list, is_object
@@ -305,86 +303,6 @@ def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
         has_undated_rejection=bool(counts.get("rejected"))
         and database.execute(_UNDATED_REJECTION, {"id": row["id"]}).fetchone() is not None,
     )
-
-
-_MAX_REFUSALS: Final = 1_000
-_MAX_CLIENT_REFUSALS: Final = 200
-"""Of one client, so that it can't push out those of others."""
-_REFUSALS_A_MINUTE: Final = 30
-"""Of one client and process; more are only counted, so that asking often costs the disk nothing."""
-_MAX_REFUSAL_CHARS: Final = 500
-UNRECORDED: Final = "further requests, which aren't recorded one by one"
-_PRUNE_REFUSALS: Final = """DELETE FROM refusals WHERE (:client = '' OR client = :client) AND id NOT IN
-    (SELECT id FROM refusals WHERE :client = '' OR client = :client ORDER BY at DESC, id DESC LIMIT :limit)"""
-
-
-class RefusalLog:
-    """Log of what clients were refused; equal requests are one row with a count, and only the latest rows stay."""
-
-    def __init__(self, own: SharedDatabase, clock: Callable[[], datetime]) -> None:
-        """Wrap the file of the proposals."""
-        self._ledger = own
-        self._clock = clock
-        self._guard = threading.Lock()
-        self._minutes: dict[str, tuple[datetime, int, int]] = {}
-        """By client: when its minute began, how many it was refused in it, and how many of them aren't in the file."""
-
-    def log(self, client: str, run: str, requests: Sequence[RefusedRequest]) -> None:
-        """Record what a client was refused; on a disk that can't be written, nothing.
-
-        Raises:
-            StorageError: The disk refuses.
-        """
-        now = self._clock()
-        with self._guard:
-            admitted = self._admit(client, requests, now)
-        if not admitted or self._ledger.is_read_only:
-            return
-        at = tables.format_time(now)
-        rows = [
-            (client, run, path, one.action, one.reason[:_MAX_REFUSAL_CHARS], at, one.times)
-            for one in admitted
-            for path in ["" if len(one.path) > _MAX_REFUSAL_CHARS else one.path]
-        ]
-        with self._ledger.writing() as database:
-            database.executemany(
-                "INSERT INTO refusals (client, run, path, action, reason, at, times) VALUES (?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET at = excluded.at, times = times + excluded.times",
-                rows,
-            )
-            database.execute(_PRUNE_REFUSALS, {"client": client, "limit": _MAX_CLIENT_REFUSALS})
-            database.execute(_PRUNE_REFUSALS, {"client": "", "limit": _MAX_REFUSALS})
-
-    def latest(self, criteria: ProposalFilter, *, limit: int, offset: int = 0) -> list[LoggedRefusal]:
-        """List what was refused, the latest first; of the criteria, times and client count."""
-        values = {"from": _format(criteria.since), "to": _format(criteria.until), "client": criteria.client}
-        with self._ledger.reading() as database:
-            rows = database.execute(
-                "SELECT * FROM refusals WHERE at >= :from AND (:to = '' OR at <= :to)"
-                " AND (:client = '' OR client = :client)"
-                " ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset",
-                {**values, "limit": limit, "offset": offset},
-            ).fetchall()
-        return [_read_refusal(row) for row in rows]
-
-    def _admit(self, client: str, requests: Sequence[RefusedRequest], now: datetime) -> list[RefusedRequest]:
-        """Return what is to be written; what is too much for its minute is one row, or counted for the next minute."""
-        began, used, left_out = self._minutes.get(client, (now, 0, 0))
-        if not began <= now < began + timedelta(minutes=1):
-            began, used = now, 0
-        admitted = list(requests[: max(_REFUSALS_A_MINUTE - used, 0)])
-        left_out += len(requests) - len(admitted)
-        if left_out and used <= _REFUSALS_A_MINUTE:
-            admitted.append(RefusedRequest(path="", action="", reason=UNRECORDED, times=left_out))
-            left_out = 0
-        self._minutes[client] = (began, used + len(requests), left_out)
-        return admitted
-
-
-def _read_refusal(row: sqlite3.Row) -> LoggedRefusal:
-    request = RefusedRequest(path=row["path"], action=row["action"], reason=row["reason"], times=row["times"])
-    at = datetime.fromisoformat(row["at"])
-    return LoggedRefusal(id=row["id"], client=row["client"], run=row["run"], at=at, request=request)
 
 
 FILE = "proposals.db"

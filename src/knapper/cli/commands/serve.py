@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, Unpack
 
 import click
 
-from knapper.cli import interrupts, options, output, setup, start
+from knapper.cli import options, output, setup, start
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import files, loading
@@ -80,7 +80,7 @@ def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitC
     addresses.check_guarded(settings.server)
     # Before the imports, which take seconds: a port that is taken is told at once.
     bound_socket = _bind_socket(settings, own, log_file)
-    with interrupts.exiting_at_once():
+    with start.exiting_at_once():
         from knapper.app import open_hub  # noqa: PLC0415 - as above
         from knapper.server import lifecycle, logs  # noqa: PLC0415 - the same
 
