@@ -333,5 +333,5 @@ def test_a_changed_huge_note_is_left_to_the_next_indexing_and_that_is_told(
     assert (edit.get("notes"), undone.get("notes")) == ([told], [told])
     assert ("notes" in small, "notes" in made) == (False, False)  # a new name is always indexed at once
     assert [hit["source"] for hit in found["results"]] == ["Small.md"]
-    assert "1 changed files aren't in the index yet" in found.get("notes", [""])[0]
+    assert "1 changed file isn't in the index yet" in found.get("notes", [""])[0]
     assert {hit["source"] for hit in later["results"]} == {"Huge.md", "New.md", "Small.md"}

@@ -7946,10 +7946,13 @@ export interface operations {
                         notes: number;
                         pending: number;
                         problems: number;
+                        remarks?: string[];
                         replaced_model: string;
                         size_bytes: number;
                         skipped: components["schemas"]["vault_status.SkippedFileRow"][];
+                        stale: number;
                         success: boolean;
+                        unchecked: boolean;
                         vault: string;
                     };
                 };
