@@ -5,7 +5,7 @@ import { type EditorState, StateEffect, StateField, Text } from "@codemirror/sta
 import type { EditorView } from "@codemirror/view";
 import { type App, Component, type Debouncer, MarkdownView, Notice, type TAbstractFile, type TFile } from "obsidian";
 import { Failure } from "../../ui/client/transport";
-import { lostChanges, patched } from "./merging";
+import { lostChanges, type WrittenFile, writtenText } from "./merging";
 import { plain } from "./places";
 
 /** `ahead`: something typed isn't saved. `behind`: the file has something that the app hasn't read into the editor yet. */
@@ -67,7 +67,7 @@ interface Written {
 
 /** What the server says of files that it has just written. */
 export interface WriteAnswer {
-  readonly files?: readonly { readonly path: string; readonly diff?: string }[];
+  readonly files?: readonly WrittenFile[];
 }
 
 const STEP_MS = 50;
@@ -140,9 +140,10 @@ export class Editors extends Component {
   }
 
   private async follow(open: Omit<Written, "after">, answers: readonly WriteAnswer[]): Promise<void> {
-    const diffs = answers.flatMap(({ files = [] }) => files.filter(({ path, diff }) => path === open.file.path && diff).map(({ diff }) => diff!));
-    const known = diffs.reduce<Text | undefined>((text, diff) => text && patched(text, diff), open.before);
-    const after = (diffs.length && known) || (await this.read(open.file).catch(() => open.before)); // it was moved or deleted
+    const files = answers.flatMap(({ files = [] }) => files.filter(({ path }) => path === open.file.path));
+    const after = writtenText(open.before, files) ?? (await this.read(open.file).catch(() => open.before)); // it was moved or deleted
+    const whole = files.some(({ diff_truncated: isCut }) => isCut) ? files.at(-1)?.hash : undefined;
+    if (whole && whole !== (await this.hash(open.file).catch(() => whole))) new Notice(`${open.file.path} was saved while the server wrote a long change into it. See whether the change is there.`, 0);
     if (after.eq(open.before)) return;
     const written = { ...open, after };
     this.written.push(written);
@@ -196,6 +197,12 @@ export class Editors extends Component {
       isDone &&= changes.apply(doc).eq(toText(written));
     }
     if (!isDone) new Notice(`What was just written into ${file.path} and what you typed met in the same lines. Look at them again.`, 0);
+  }
+
+  /** The hash of a file in the server's form. */
+  private async hash(file: TFile): Promise<string> {
+    const digest = await crypto.subtle.digest("SHA-256", await this.app.vault.readBinary(file));
+    return `sha256:${[...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   }
 
   private async read(file: TFile): Promise<Text> {

@@ -102,6 +102,26 @@ function count(text: string, part: string): number {
   return text.split(part).length - 1;
 }
 
+/** What the server says of a file that it has just written. */
+export interface WrittenFile {
+  readonly path: string;
+  readonly diff?: string;
+  /** The diff is only a beginning, or left out. */
+  readonly diff_truncated?: boolean;
+  /** Of the file as it is now. */
+  readonly hash?: string;
+}
+
+/**
+ * Carry out what the server says it wrote into a text, one file after another.
+ *
+ * @returns Nothing where it doesn't say so, not in full, or of another text.
+ */
+export function writtenText(before: Text, files: readonly WrittenFile[]): Text | undefined {
+  if (!files.some(({ diff }) => diff) || files.some(({ diff_truncated: isCut }) => isCut)) return undefined;
+  return files.reduce<Text | undefined>((text, { diff }) => (text && diff ? patched(text, diff) : text), before);
+}
+
 /**
  * Carry out a unified diff.
  *

@@ -1,7 +1,7 @@
 /** What two writers did to one text: nothing of either is lost where they didn't meet. */
 import { Text } from "@codemirror/state";
 import { expect, it } from "vitest";
-import { lineChanges, lostChanges, patched } from "../src/merging";
+import { lineChanges, lostChanges, patched, writtenText } from "../src/merging";
 
 const text = (...lines: string[]) => Text.of(lines);
 const NOTE = text("# Garden", "", "Beds.", "", "Two cans.", "```", "Spade.", "```", "");
@@ -54,4 +54,15 @@ it("carries out what the server says that it wrote, and nothing that is of anoth
   expect(patched(text("# Garden"), diff)).toBeUndefined();
   expect(patched(text("a", "b", "c", ""), "--- a/N.md\n+++ b/N.md\n@@ -1,0 +2 @@\n+new\n@@ -3 +3,0 @@\n-c\n")?.toString()).toBe("a\nnew\nb\n");
   expect(patched(text(""), "--- a/N.md\n+++ b/N.md\n@@ -0,0 +1,2 @@\n+\uFEFFa\n+b\n")?.toString()).toBe("a\nb\n");
+});
+
+it("takes no diff for what was written where one of them was cut", () => {
+  const [before, diff] = [text("a", "b", ""), "--- a/N.md\n+++ b/N.md\n@@ -1,2 +1,2 @@\n-a\n+one\n b\n"];
+  const cut = { path: "N.md", diff: "--- a/N.md\n+++ b/N.md\n@@ -1,2 +1,2 @@\n-a\n", diff_truncated: true };
+
+  expect(writtenText(before, [{ path: "N.md", diff }])?.toString()).toBe("one\nb\n");
+  expect(writtenText(before, [{ path: "N.md", diff }, { path: "N.md" }])?.toString()).toBe("one\nb\n");
+  expect(writtenText(before, [])).toBeUndefined();
+  expect(writtenText(before, [cut])).toBeUndefined();
+  expect(writtenText(before, [{ path: "N.md", diff }, { path: "N.md", diff_truncated: true }])).toBeUndefined();
 });

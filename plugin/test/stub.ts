@@ -286,6 +286,7 @@ const app: any = {
     getAbstractFileByPath: (path: string) => workspace.leaves.map(({ view }) => view.file).find((file) => file?.path === path) ?? new TFile(path),
     read: async (file: TFile) => (await fetch(`/vault/${encodeURIComponent(file.path)}`)).text(),
     cachedRead: async (file: TFile): Promise<string> => app.vault.read(file),
+    readBinary: async (file: TFile): Promise<ArrayBuffer> => new TextEncoder().encode(await app.vault.read(file)).buffer,
     process: async (file: TFile, work: (text: string) => string) => {
       const text = work(await app.vault.read(file));
       await app.vault.write(file.path, text);

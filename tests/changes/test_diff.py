@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 
@@ -117,6 +118,25 @@ def test_a_unified_diff_makes_the_new_state_with_patch(
 
     assert made.returncode == 0, made.stderr
     assert (folder / "n.md").read_bytes() == after
+
+
+@given(pairs(), st.integers(0, 60))
+def test_a_diff_that_is_cut_ends_within_a_hunk(pair: tuple[bytes, bytes], less: int) -> None:
+    whole = diff.unified_diff(*pair, "n.md")
+    most = len(whole) - 1 - less
+    if most < 0:
+        return
+    cut = diff.cut_unified(whole, most)
+
+    assert len(cut) <= most
+    assert whole.startswith(cut)
+    if cut:
+        head, *rows = cut[cut.rindex("\n@@") + 1 :].removesuffix("\n").split("\n")
+        sizes = re.match(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", head)
+        assert sizes
+        wanted = [int(size or 1) for size in sizes.groups()]
+        counts = [sum(row[:1] in {" ", mark} for row in rows) for mark in "-+"]
+        assert counts != wanted
 
 
 def test_a_unified_diff_has_context_and_marks_a_missing_last_newline() -> None:

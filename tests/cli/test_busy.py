@@ -85,7 +85,52 @@ def test_changes_that_are_being_taken_in_are_to_be_waited_for(
         main.run(["-v", str(vault), "search", "garden", "--json"])
     notes = json.loads(capsys.readouterr().out)["notes"]
 
-    assert notes == ["1 changed files aren't in the index yet: they are being indexed right now; ask again later"]
+    assert notes == ["1 changed file isn't in the index yet: being indexed right now; ask again later"]
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_state_without_the_latest_changes_says_so(
+    command: str, folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "-q", "index"])
+    main.run(["-v", str(vault), command])
+    before = capsys.readouterr().out
+    for number in range(3):
+        (vault / f"New {number}.md").write_text("# New\n", encoding="utf-8")
+
+    main.run(["-v", str(vault), command])
+    after = capsys.readouterr().out
+    with refresh.acquire_process_lock(folder, wait_s=0):
+        main.run(["-v", str(vault), command])
+    while_filled = capsys.readouterr().out
+
+    assert "changed file" not in before
+    assert "3 changed files" in after
+    assert "`knap watch`" in after
+    # Nothing was indexed by looking.
+    assert "3 changed files" in while_filled
+    assert "again later" in while_filled
+    assert "`knap watch`" not in while_filled
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_state_says_where_there_was_no_time_to_check_every_file(
+    command: str, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(300):
+        (vault / f"{number}.md").touch()
+    main.run(["-v", str(vault), "-q", "index"])
+    capsys.readouterr()
+    monkeypatch.setattr("knapper.index.engine._SCAN_BUDGET_S", -1)
+
+    main.run(["-v", str(vault), command])
+    shown = capsys.readouterr().out
+    main.run(["-v", str(vault), "status", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+
+    assert "not every file could be checked for changes in the time of a search" in shown
+    assert (answer["stale"], answer["unchecked"], len(answer["remarks"])) == (0, True, 1)
 
 
 def test_indexing_says_that_it_waits_for_another_process(

@@ -63,7 +63,7 @@ def test_reading_goes_on_where_the_disk_is_full(vault: Path) -> None:
         assert (done.returncode, wanted in done.stdout + done.stderr) == (0, True), (command, done.stdout, done.stderr)
     stale = run_on_full_disk(vault, "search", "novel", "--mode", "keyword")
 
-    assert "1 changed files aren't in the index yet" in stale.stderr
+    assert "1 changed file isn't in the index yet" in stale.stderr
 
 
 def test_a_write_on_a_full_disk_fails_and_changes_nothing(vault: Path) -> None:

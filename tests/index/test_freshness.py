@@ -80,6 +80,21 @@ def test_a_reader_beside_a_watcher_looks_at_no_files(
         assert before <= dt.datetime.fromisoformat(freshness.as_of) <= dt.datetime.now().astimezone()
 
 
+@pytest.mark.parametrize("reader", ["own", "other"])
+def test_a_state_beside_a_watcher_has_what_was_saved(
+    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
+        monkeypatch.setattr(refresh, "VaultScan", _not_scanned)
+        asked = engine if reader == "own" else other
+        worlds.fill(root, {"b.md": "beta\n"})
+        freshness = asked.check_freshness()
+
+        assert freshness.is_current
+        assert is_found(asked, "beta")
+
+
 def _not_scanned(*_: object) -> object:
     raise AssertionError("the vault was scanned")
 

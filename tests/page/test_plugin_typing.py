@@ -127,6 +127,40 @@ def test_a_save_between_the_servers_undo_and_its_answer_brings_nothing_back(
         assert at.read() == "Typed " + GARDEN
 
 
+CUT_DIFFS = """() => {
+  const plain = window.fetch;
+  window.fetch = async (...given) => {
+    const answer = await plain(...given);
+    if (given[0] !== "/proxy" || !JSON.parse(given[1].body).url.endsWith("/changes/undo")) return answer;
+    const {files, ...rest} = await answer.json();
+    const cut = files.map((file) => ({...file, diff: file.diff.slice(0, 40), diff_truncated: true}));
+    return new Response(JSON.stringify({...rest, files: cut}), {status: answer.status, headers: answer.headers});
+  };
+}"""
+
+
+@pytest.mark.parametrize("is_saved_over", [False, True])
+def test_a_note_whose_diff_was_cut_is_taken_anew_or_told_of(
+    tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str], is_saved_over: bool
+) -> None:
+    with desk(tab, own_home, capsys) as at:
+        _ = at.propose(("two cans", "one can"))
+        wait_for_cards(at, 1)
+        at.app.run("accept-note")
+        wait_for_text(at, GARDEN.replace("two cans", "one can"))
+        if is_saved_over:
+            tab.evaluate("window.late_ms = 600_000")
+            tab.evaluate(SAVE_BEFORE_THE_ANSWER, "/changes/undo")
+        tab.evaluate(CUT_DIFFS)
+        at.app.run("undo-last")
+        expect(tab.locator(".notice").last).to_have_text("Change undone")
+        told = tab.locator(".notice", has_text="was saved while the server wrote a long change")
+        expect(told).to_have_count(int(is_saved_over))
+        if not is_saved_over:
+            wait_for_text(at, GARDEN)
+            assert at.read() == GARDEN
+
+
 def test_what_fits_no_more_is_told_and_the_others_are_accepted_all_the_same(
     tab: Page, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

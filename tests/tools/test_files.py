@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from knapper.changes.writer import SubmitOptions
+from knapper.cli.render import changes
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import files, journal, reading, search
+from knapper.tools import answers, files, journal, notes, reading, search
 from knapper.tools.context import Context
 from knapper.vault import access
 from tests.tools import opened
@@ -43,6 +44,44 @@ def vault(tmp_path: Path) -> Opener:
         },
         hidden=("Secret/",),
     )
+
+
+def test_the_diffs_of_an_answer_have_a_bound_and_say_where_they_are_cut(vault: Opener) -> None:
+    long = "".join(f"line {number}\n" for number in range(50_000))
+    plan, do = SubmitOptions(dry_run=True), SubmitOptions()
+    with vault.open() as context:
+        made = files.create_file(context, "Long.md", long)
+        digest = context.view.read("Long.md").hash
+        planned = files.write_file(replace(context, submit_options=plan), "Long.md", long.upper(), digest)
+        wrote = files.write_file(replace(context, submit_options=do), "Long.md", long.upper(), digest)
+        undoing = journal.undo_change(replace(context, submit_options=plan))
+        undone = journal.undo_change(replace(context, submit_options=do))
+        small = files.edit_file(context, "Garden.md", "Every", "Each")
+        now = context.view.read("Long.md").hash
+
+    for answer in (made, planned, wrote, undoing, undone):
+        (row,) = answer.get("files", [])
+        assert row.get("diff_truncated") is True
+        assert 150_000 < len(row.get("diff", "")) <= answers.MAX_DIFF_CHARS
+    # By which a client sees that what it has read anew is what was written.
+    assert undone["files"][0].get("hash") == now
+    assert "diff_truncated" not in small.get("files", [])[0]
+    planned_text = changes.render_outcome(planned)
+    assert "Long.md: the rest of the difference is too long to be shown" in planned_text
+
+
+def test_the_bound_is_one_for_all_files_of_an_answer(vault: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    with vault.open() as context:
+        for name in "abc":
+            _ = files.create_file(context, f"{name}.md", "#old\n")
+        monkeypatch.setattr(answers, "MAX_DIFF_CHARS", 80)
+        rows = notes.rename_tag(context, "old", "new", ["a.md", "b.md", "c.md"]).get("files", ())
+
+    assert [(bool(row.get("diff")), row.get("diff_truncated", False)) for row in rows] == [
+        (True, False),
+        (True, True),
+        (False, True),
+    ]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -333,5 +372,5 @@ def test_a_changed_huge_note_is_left_to_the_next_indexing_and_that_is_told(
     assert (edit.get("notes"), undone.get("notes")) == ([told], [told])
     assert ("notes" in small, "notes" in made) == (False, False)  # a new name is always indexed at once
     assert [hit["source"] for hit in found["results"]] == ["Small.md"]
-    assert "1 changed files aren't in the index yet" in found.get("notes", [""])[0]
+    assert "1 changed file isn't in the index yet" in found.get("notes", [""])[0]
     assert {hit["source"] for hit in later["results"]} == {"Huge.md", "New.md", "Small.md"}

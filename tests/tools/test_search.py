@@ -156,6 +156,37 @@ def test_a_test_of_nothing_is_refused() -> None:
         parse_property_test("!")
 
 
+def test_changes_that_are_not_indexed_are_counted_for_who_may_see_them(tmp_path: Path) -> None:
+    with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
+        ctx.index.refresh()
+        current = vault_status(ctx)
+        worlds.fill(ctx.view.root, {"new.md": "new\n", "secret/b.md": "other\n", "secret/new.md": "new\n"})
+        (ctx.view.root / "a.md").unlink()
+        guest, owner = vault_status(ctx), vault_status(replace(ctx, view=ctx.index.view))
+        search_vault(ctx, "new")
+        afterwards = vault_status(ctx)
+
+    assert [(one["stale"], one["unchecked"]) for one in (current, guest, owner, afterwards)] == [
+        (0, False),
+        (2, False),
+        (4, False),
+        (0, False),
+    ]
+    assert guest.get("remarks") == [
+        "2 changed files aren't in the index yet: run `knap index`, or keep `knap watch` running"
+    ]
+    assert "remarks" not in current
+    assert "remarks" not in afterwards
+
+
+def test_an_index_that_was_never_filled_is_not_called_current(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        status = vault_status(ctx)
+
+    assert (status["index_incomplete"], status["stale"], status["unchecked"]) == (True, 0, True)
+    assert status.get("remarks") == ["the index isn't complete yet: run `knap index`"]
+
+
 def test_a_link_shows_a_client_nothing_of_a_file_that_it_may_not_see(tmp_path: Path) -> None:
     with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
         (ctx.view.root / "secret" / "b.md").write_text("---\ntags: [hush]\n---\nalpha secret\n", encoding="utf-8")

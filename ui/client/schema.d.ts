@@ -726,6 +726,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -754,6 +755,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -782,6 +784,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -810,6 +813,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -838,6 +842,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -879,6 +884,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -899,6 +905,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -927,6 +934,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -955,6 +963,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -983,6 +992,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1140,6 +1150,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1206,6 +1217,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1234,6 +1246,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1301,6 +1314,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1352,6 +1366,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1380,6 +1395,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1408,6 +1424,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1436,6 +1453,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1470,6 +1488,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1636,6 +1655,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1664,6 +1684,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -1710,6 +1731,7 @@ export interface components {
             action: "edited" | "created" | "moved" | "trashed" | "linked" | "removed" | "restored";
             before_hash?: string;
             diff?: string;
+            diff_truncated?: boolean;
             hash?: string;
             path: string;
             target?: string;
@@ -7946,10 +7968,13 @@ export interface operations {
                         notes: number;
                         pending: number;
                         problems: number;
+                        remarks?: string[];
                         replaced_model: string;
                         size_bytes: number;
                         skipped: components["schemas"]["vault_status.SkippedFileRow"][];
+                        stale: number;
                         success: boolean;
+                        unchecked: boolean;
                         vault: string;
                     };
                 };

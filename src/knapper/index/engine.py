@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from knapper.errors import ConflictError, StorageError
@@ -50,8 +49,6 @@ _REPORTS_LOCK_WAIT_S = 0.2
 """How long a search waits for a current writer, which may be the watcher with the same files."""
 _EMBED_LOCK_WAIT_S = 0.5
 """How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
-_COMPARE_INTERVAL_S = 3_600.0
-"""Default interval of a watcher's full comparisons."""
 _RULES_META = "rules"
 _NAMES_LOCK_WAIT_S = 5.0
 """How long a change by a note's name waits while another process writes the index."""
@@ -88,7 +85,7 @@ class Engine:
         *,
         open_embedder: Callable[[], Embedder | None],
         fusion: RankFusion = USUAL_FUSION,
-        compare_every_s: float = _COMPARE_INTERVAL_S,
+        compare_every_s: float = 3_600.0,
         publisher: IndexPublisher | None = None,
     ) -> None:
         """Open the index in *folder*; create it where there is none.
@@ -198,27 +195,22 @@ class Engine:
                 )
             if full:
                 self.publishing.takes_over = True
-                outcome = self._rebuild(progress)
-                self._derive_postings()
-                return outcome
+                return self._rebuild(progress)
             refresh.check_not_emptied(self.view.root, self.store.count_files)
             damage = self.damage or (self._find_damage() if check else "")
             if not damage:
                 try:
                     outcome = self._refresh_all(progress)
                 except (*DAMAGE_ERRORS, StorageError) as error:
-                    damage = (
-                        database.describe_damage(error) if database.is_damage(error) else self._damage_behind(error)
-                    )
+                    is_known = database.is_damage(error)
+                    damage = database.describe_damage(error) if is_known else self._damage_behind(error)
                     if not damage:
                         raise
                 else:
-                    damage = self.damage
-                    if not damage:
+                    if not (damage := self.damage):
                         self._derive_postings()
                         return outcome
             outcome = self._rebuild(progress)
-            self._derive_postings()
             outcome.was_damaged = True
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
             return outcome
@@ -252,7 +244,9 @@ class Engine:
         self.store.clear()
         database.remove_damage_mark(self.folder)
         self.store.database.trust()
-        return self._refresh_all(progress)
+        outcome = self._refresh_all(progress)
+        self._derive_postings()
+        return outcome
 
     def _refresh_all(self, progress: Progress | None) -> RefreshOutcome:
         """Compare the whole vault with the index, and take in what changed."""
@@ -443,6 +437,15 @@ class Engine:
             return self._all_current(began)
         return self._freshness(stale, unchecked=unchecked)
 
+    def check_freshness(self, policy: Policy | None = None) -> Freshness:
+        """Report what the index lacks of a client's files, in a search's time; only a watcher's reports are indexed."""
+        if not self.is_complete:
+            return self._freshness(0, unchecked=True)
+        if checked := self._check_events(policy, dt.datetime.now().astimezone()):
+            return checked
+        plan, unchecked = self._scan_briefly()
+        return self._freshness(plan.count_visible_to(policy), unchecked=unchecked)
+
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
         return Freshness(stale=stale, unchecked=unchecked, incomplete=not self.is_complete, damaged=bool(self.damage))
 
@@ -484,8 +487,7 @@ class Engine:
         try:
             yield
         except DAMAGE_ERRORS as error:
-            damage = self._damage_behind(error)
-            if not damage:
+            if not (damage := self._damage_behind(error)):
                 raise
             raise self._report_damage(damage) from error
 
@@ -528,9 +530,7 @@ class Engine:
         """Return the engine as a context manager."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
 

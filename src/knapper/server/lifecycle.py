@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from types import FrameType
@@ -401,6 +402,8 @@ def list_mounts(hub: Hub, sessions: BrowserSessions, runtime: ServerRuntime, *, 
 
 MCP_PRELOAD_S: Final = 10.0
 """Time after a server's start from which on MCP is opened, even if nobody has asked."""
+MCP_RETRY_PAUSE_S: Final = 5.0
+"""Pause after a failed opening of MCP, before a request opens it again."""
 
 
 def mount_mcp(hub: Hub, threads: WorkerThreads, stop: StopSignal, *, preload_s: float = MCP_PRELOAD_S) -> Mount:
@@ -427,23 +430,39 @@ def _import_mcp(hub: Hub, threads: WorkerThreads) -> Starlette:
 
 
 class AppOpenedLater:
-    """An ASGI app that is made by its first request, and has its lifespan from then on."""
+    """An ASGI app that is made by its first request, and has its lifespan from then on.
 
-    def __init__(self, make: Callable[[], Starlette], stop: StopSignal, preload_s: float) -> None:
+    Where it can't be opened, requests get the error for a pause; the next one after that opens it again.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Starlette],
+        stop: StopSignal,
+        preload_s: float,
+        retry_pause_s: float = MCP_RETRY_PAUSE_S,
+    ) -> None:
         self._make = make
         self._stop = stop
         self._preload_s = preload_s
+        self._retry_pause_s = retry_pause_s
         self._is_wanted = asyncio.Event()
         self._opened: asyncio.Future[Starlette] | None = None
+        self._retry_at = 0.0
+        self._logged = ""
+        """The last failure that was logged; it isn't logged again while it lasts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; the first ones wait until the app is there.
 
         Raises:
             StorageError: The server stops (code ``stopping``), and the app wasn't there before.
+            Exception: What kept the app from being opened.
         """
         if self._opened is None:
             raise RuntimeError("a request came outside the app's lifespan")
+        if self._opened.done() and self._opened.exception() is not None and time.monotonic() >= self._retry_at:
+            self._opened = asyncio.get_running_loop().create_future()
         if self._opened.done():
             await self._opened.result()(scope, receive, send)
             return
@@ -459,7 +478,7 @@ class AppOpenedLater:
         """Let the app be opened within the block, and close it at its end."""
         self._opened, is_over = asyncio.get_running_loop().create_future(), asyncio.Event()
         # A task of its own, as what an app's lifespan enters has to be left in the same task.
-        holding = asyncio.create_task(self._hold(self._opened, is_over), name="MCP")
+        holding = asyncio.create_task(self._hold(is_over), name="MCP")
         try:
             yield
         finally:
@@ -467,11 +486,15 @@ class AppOpenedLater:
             self._is_wanted.set()
             await holding
 
-    async def _hold(self, opened: asyncio.Future[Starlette], is_over: asyncio.Event) -> None:
+    async def _hold(self, is_over: asyncio.Event) -> None:
         with contextlib.suppress(TimeoutError):
             _ = await asyncio.wait_for(self._is_wanted.wait(), self._preload_s)
-        if is_over.is_set():
-            return
+        while self._opened is not None and not is_over.is_set():
+            await self._open(self._opened, is_over)
+            _ = await self._is_wanted.wait()
+
+    async def _open(self, opened: asyncio.Future[Starlette], is_over: asyncio.Event) -> None:
+        """Open the app and hold it to the end; where that fails, leave the error to the requests of the next while."""
         try:
             app = await asyncio.to_thread(self._make)
             async with app.router.lifespan_context(app):
@@ -480,6 +503,9 @@ class AppOpenedLater:
         except Exception as error:
             if opened.done():
                 raise
-            LOG.exception("MCP can't be opened")
+            if repr(error) != self._logged:
+                LOG.exception("MCP can't be opened; a request after %.0f s tries again", self._retry_pause_s)
+            self._logged, self._retry_at = repr(error), time.monotonic() + self._retry_pause_s
+            self._is_wanted.clear()
             opened.set_exception(error)  # which each request raises
             _ = opened.exception()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RowT = TypeVar("RowT")
 
+MAX_DIFF_CHARS: Final = 200_000
+"""Most characters of the diffs of one answer, all files together."""
 MAX_OFFSET = 1_000_000_000
 """Largest offset of a page."""
 _FIRST_FIELDS: Final = (
@@ -285,7 +287,7 @@ def write_result(submission: Submission) -> WriteResult:
         "reason": submission.reason,
         "change_id": submission.change_id,
         "proposal_id": submission.proposal_id,
-        "files": [_written_file(report) for report in submission.files],
+        "files": cut_diffs([_written_file(report) for report in submission.files]),
         "hidden_files": submission.hidden,
         "failures": [
             {"request": one.number, "error": one.error.message, "code": one.error.code, "hint": one.error.hint}
@@ -306,6 +308,20 @@ def write_result(submission: Submission) -> WriteResult:
 def rewritten_links(rewritten: Iterable[LinkRewrite]) -> list[RewrittenLink]:
     """Return the links that follow a move in the shape that every surface shows."""
     return [{"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in rewritten]
+
+
+def cut_diffs(rows: Sequence[WrittenFile]) -> list[WrittenFile]:
+    """Return the files of an answer with as much of their diffs as it shows; what is cut has ``diff_truncated``."""
+    from knapper.changes.text import diff  # noqa: PLC0415 - a search needn't pay for what writes
+
+    left, shown_rows = MAX_DIFF_CHARS, [row.copy() for row in rows]
+    for row in shown_rows:
+        if len(row.get("diff", "")) > left:
+            row["diff"], row["diff_truncated"] = diff.cut_unified(row.get("diff", ""), left), True
+        left -= len(row.get("diff", ""))
+        if not row.get("diff"):
+            row.pop("diff", None)
+    return shown_rows
 
 
 def _written_file(report: FileReport) -> WrittenFile:

@@ -133,8 +133,8 @@ def undo_change(
         partial: Skip files that were changed since, or whose changes the journal had to drop, and undo the rest.
 
     Returns:
-        ``undone``: ids of the undone changes; ``files``, edited ones with their diff; ``left``: files that were
-        skipped, since they were changed.
+        ``undone``: ids of the undone changes; ``files``, edited ones with their diff, or its beginning
+        (``diff_truncated``); ``left``: files that were skipped, since they were changed.
 
     Raises:
         NotFound: There is nothing to undo.
@@ -156,7 +156,7 @@ def undo_change(
         "status": "applied",
         "change_id": result.applied.change_id,
         "undone": [*result.changes],
-        "files": files,
+        "files": answers.cut_diffs(files),
     }
     if result.left:
         answer["left"] = _conflict_rows(result.left)
@@ -204,11 +204,12 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
     answers.mark_shown_paths(
         context, (path for change in changes for file in change.files if (path := file.after_path))
     )
+    files = _file_rows(context, disk_plan.file_results(plan.steps), lambda file: _file_diff(file, plan.contents))
     answer: UndoResult = {
         "success": True,
         "status": "planned",
         "undone": [change.id for change in changes],
-        "files": _file_rows(context, disk_plan.file_results(plan.steps), lambda file: _file_diff(file, plan.contents)),
+        "files": answers.cut_diffs(files),
     }
     if plan.conflicts:
         answer["left"] = _conflict_rows(plan.conflicts)

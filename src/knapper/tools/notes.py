@@ -519,12 +519,20 @@ def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[OutgoingLink
 
 
 def vault_status(context: Context) -> VaultStatus:
-    """Return what the index of the vault holds, what it lacks, and why."""
+    """Return what the index of the vault holds, what it lacks, and why.
+
+    Returns:
+        ``stale``: changed files that aren't in the index yet, of those that could be checked in the time of a search;
+        ``unchecked``: whether there are others. ``remarks``: what to do about it.
+    """
     status = context.index.status(context.restrict(Filter()))
+    is_indexing = context.index.is_being_filled
+    freshness = replace(context.index.check_freshness(context.view.policy), filling=is_indexing)
+    remarks = [*context.notices, *search.freshness_notes(freshness)]
     skipped: list[SkippedFileRow] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
     ]
-    return {
+    answer: VaultStatus = {
         "success": True,
         "vault": context.vault,
         "notes": status.notes,
@@ -538,6 +546,11 @@ def vault_status(context: Context) -> VaultStatus:
         "replaced_model": status.replaced_model,
         "size_bytes": status.size_bytes,
         "index_incomplete": not status.complete,
-        "indexing": context.index.is_being_filled,
+        "stale": freshness.stale,
+        "unchecked": freshness.unchecked,
+        "indexing": is_indexing,
         "built": status.built,
     }
+    if remarks:
+        answer["remarks"] = remarks
+    return answer

@@ -349,6 +349,19 @@ _REMEDY: Final = "run `knap index`, or keep `knap watch` running"
 
 def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> IndexFields:
     """Return whether the answer may be incomplete, and advice in ``notes``."""
+    fields: IndexFields = {
+        "index_stale": bool(freshness.stale) or freshness.unchecked,
+        "as_of": freshness.as_of,
+        "index_incomplete": freshness.incomplete,
+        "pending": freshness.pending,
+    }
+    if notes := freshness_notes(freshness, remarks):
+        fields["notes"] = notes
+    return fields
+
+
+def freshness_notes(freshness: Freshness, remarks: Sequence[str] = ()) -> list[str]:
+    """Say what an index lacks, and the next step; empty where it lacks nothing."""
     notes = [*freshness.notices, *remarks]
     if freshness.damaged:
         notes.append("the index is damaged, and answers may be wrong: `knap index` rebuilds it")
@@ -356,22 +369,15 @@ def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> Index
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")
     elif freshness.stale:
-        remedy = "they are being indexed right now; ask again later" if freshness.filling else _REMEDY
-        notes.append(f"{freshness.stale} changed files aren't in the index yet: {remedy}")
+        remedy = "being indexed right now; ask again later" if freshness.filling else _REMEDY
+        files = "1 changed file isn't" if freshness.stale == 1 else f"{freshness.stale:,} changed files aren't"
+        notes.append(f"{files} in the index yet: {remedy}")
     elif freshness.unchecked and not freshness.is_published:  # else a notice says that the server doesn't answer
         notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
         where = ", which the machine with the files does" if freshness.is_published else ""
         notes.append(f"{freshness.pending} passages can be found by words only until they are embedded{where}")
-    fields: IndexFields = {
-        "index_stale": bool(freshness.stale) or freshness.unchecked,
-        "as_of": freshness.as_of,
-        "index_incomplete": freshness.incomplete,
-        "pending": freshness.pending,
-    }
-    if notes:
-        fields["notes"] = notes
-    return fields
+    return notes
 
 
 def check_query(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:

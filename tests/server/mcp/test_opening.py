@@ -119,7 +119,37 @@ def test_what_keeps_it_from_opening_is_logged_and_each_request_fails(
 
     asyncio.run(run())
     assert made.told == ["made"]
-    assert [record.message for record in caplog.records] == ["MCP can't be opened"]
+    assert [record.message for record in caplog.records] == ["MCP can't be opened; a request after 5 s tries again"]
+
+
+@pytest.mark.parametrize("made", [Made(problem="no tools"), Made(problem_at_start="no tools")])
+def test_after_a_pause_the_next_request_opens_it_and_each_failure_is_logged_once(
+    made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> list[str]:
+        later = lifecycle.AppOpenedLater(made.make, StopSignal(), NEVER, retry_pause_s=0)
+        async with later.run():
+            for problem in ("no tools", "no tools", "no disk"):
+                made.problem, made.problem_at_start = made.problem and problem, made.problem_at_start and problem
+                with pytest.raises(ValueError, match=problem):
+                    await asked(later)
+            made.problem = made.problem_at_start = ""
+            return await asyncio.gather(*(asked(later) for _ in range(3)))
+
+    assert asyncio.run(run()) == ["here"] * 3
+    assert made.told == ["made"] * 4 + ["begun", "ended"]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["no tools", "no disk"]
+
+
+def test_a_server_ends_after_its_mcp_could_not_be_opened_again() -> None:
+    made = Made(problem="no tools")
+
+    async def run() -> list[object]:
+        later = lifecycle.AppOpenedLater(made.make, StopSignal(), FIRST, retry_pause_s=0)
+        async with later.run():
+            return [*await asyncio.gather(asked(later), asked(later), return_exceptions=True)]
+
+    assert [str(error) for error in asyncio.run(run())] == ["no tools", "no tools"]
 
 
 def test_a_client_that_goes_while_it_opens_takes_nobody_along() -> None:

@@ -51,7 +51,7 @@ interface SectionProps {
 function SectionDialog({ host, model, heading, first, last, onClose }: SectionProps & { onClose: () => void }): JSX.Element {
   const before = model.lines.slice(first - 1, last).join("\n").replace(/\n+$/, "");
   const text = useSignal(before);
-  const shown = useSignal<{ diffs: readonly string[] } | { problem: string; hint: string } | null>(null);
+  const shown = useSignal<{ diffs: readonly { diff: string; isCut: boolean }[] } | { problem: string; hint: string } | null>(null);
   const isBusy = useSignal(false);
   const blanks = /(?:\n[ \t]*)*$/.exec(model.lines.slice(first - 1, last).join("\n"))?.[0].split("\n").length ?? 1;
   // The blank lines before the next heading stay; the last line's end is the tool's.
@@ -60,7 +60,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
     isBusy.value = true;
     try {
       const trial = await model.replaceLines(first, last, content(), { isTrial: true });
-      shown.value = { diffs: trial.files?.flatMap((file) => file.diff ?? []) ?? [] };
+      shown.value = { diffs: (trial.files ?? []).map(({ diff = "", diff_truncated: isCut = false }) => ({ diff, isCut })).filter(({ diff, isCut }) => diff || isCut) };
     } catch (error) {
       const failure = failureOf(error);
       shown.value = { problem: failure.message, hint: failure.hint };
@@ -96,7 +96,7 @@ function SectionDialog({ host, model, heading, first, last, onClose }: SectionPr
       }
     >
       {seen && "diffs" in seen ? (
-        seen.diffs.map((diff, index) => <LineDifference key={index} diff={diff} label="Changes" />)
+        seen.diffs.map((shown, index) => <LineDifference key={index} {...shown} label="Changes" />)
       ) : (
         <div class="k-section-edit">
           {seen && (

@@ -59,7 +59,7 @@ function SideLine({ line, side }: { line: Line | null; side: "removed" | "added"
 }
 
 /** A unified difference, line by line. */
-export function LineDifference({ diff, label = "What changed" }: { diff: string; label?: string }): JSX.Element {
+export function LineDifference({ diff, isCut = false, label = "What changed" }: { diff: string; isCut?: boolean; label?: string }): JSX.Element {
   const lines = diffLines(diff);
   return (
     <div class="k-diff-lines" tabIndex={0} role="group" aria-label={label}>
@@ -77,6 +77,7 @@ export function LineDifference({ diff, label = "What changed" }: { diff: string;
         );
       })}
       {lines.length > MOST_LINES && <p class="k-quiet k-small">{lines.length - MOST_LINES} more lines</p>}
+      {isCut && <p class="k-quiet k-small">The rest is too long to be shown</p>}
     </div>
   );
 }

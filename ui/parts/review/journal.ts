@@ -19,6 +19,8 @@ export interface FileDifference {
   target: string;
   action: string;
   diff: string;
+  /** The difference is only a beginning. */
+  isCut: boolean;
 }
 
 /** What undoing would do. */
@@ -105,7 +107,7 @@ export class Journal {
 
   private async plan(target: UndoTarget, partial: boolean, signal?: AbortSignal): Promise<UndoPreview> {
     const plan = await this.client.post("/changes/undo", { body: { ...target, dry_run: true, partial }, signal });
-    const files = plan.files.map((file) => ({ path: file.path, target: file.target ?? "", action: file.action, diff: file.diff ?? "" }));
+    const files = plan.files.map((file) => ({ path: file.path, target: file.target ?? "", action: file.action, diff: file.diff ?? "", isCut: file.diff_truncated ?? false }));
     return { files, left: plan.left ?? [], changes: plan.undone.length };
   }
 

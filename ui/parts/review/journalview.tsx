@@ -207,7 +207,7 @@ function FileDifferences({ files }: { files: readonly FileDifference[] }): JSX.E
             <NoteLink path={file.target || file.path} title={file.target || file.path} />
             {file.target && <span class="k-quiet"> from {file.path}</span>}
           </p>
-          {file.diff ? <LineDifference diff={file.diff} /> : <p class="k-quiet k-small">The text stays the same.</p>}
+          {file.diff || file.isCut ? <LineDifference diff={file.diff} isCut={file.isCut} /> : <p class="k-quiet k-small">The text stays the same.</p>}
         </section>
       ))}
     </>

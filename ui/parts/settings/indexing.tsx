@@ -74,9 +74,11 @@ export class IndexState {
 
 /** What is missing for a search that finds everything, and why; empty where nothing is. */
 export function missingParts(status: Status): string[] {
-  const { pending, embedded, problems, index_incomplete: isIncomplete, model, replaced_model: replaced, notes } = status;
+  const { pending, embedded, problems, index_incomplete: isIncomplete, indexing: isIndexing, stale, unchecked, model, replaced_model: replaced, notes } = status;
   const parts = [];
   if (isIncomplete) parts.push(notes ? "Indexing isn't finished: notes that haven't been read can't be found yet." : "The vault isn't indexed yet, so nothing can be found.");
+  else if (stale) parts.push(`${count(stale, "changed file")} ${stale === 1 ? "isn't" : "aren't"} in the index yet${isIndexing ? ", which is being written right now" : "; “Update now” takes them in, and a running “knap watch” or server does so by itself"}.`);
+  else if (unchecked) parts.push("Not every file could be checked for changes in time; “Update now” checks them all.");
   if (!model) parts.push("Search by meaning is off (embeddings.kind is none), so notes are found by words only.");
   else if (pending) parts.push(`${pending.toLocaleString("en")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no embedding yet${replaced ? ` from ${model}, which replaced ${replaced}` : ""}, so they are found by words only.`);
   if (problems) parts.push(`${count(problems, "file")} couldn't be read in full.`);

@@ -97,12 +97,17 @@ test("rights are told in a few lines", () => {
 });
 
 test("what is missing of the index is told with its reason", () => {
-  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, indexing: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], success: true, vault: "v" };
+  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, indexing: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], stale: 0, unchecked: false, success: true, vault: "v" };
   expect(missingParts(status)).toHaveLength(2);
   expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("replaced old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);
   expect(missingParts({ ...status, model: "", problems: 0 })[0]).toContain("off");
   expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing can be found");
+  const whole = { ...status, pending: 0, problems: 0 };
+  expect(missingParts({ ...whole, stale: 3 })).toEqual(["3 changed files aren't in the index yet; “Update now” takes them in, and a running “knap watch” or server does so by itself."]);
+  expect(missingParts({ ...whole, stale: 1, indexing: true })).toEqual(["1 changed file isn't in the index yet, which is being written right now."]);
+  expect(missingParts({ ...whole, unchecked: true })[0]).toContain("Not every file could be checked");
+  expect(missingParts({ ...whole, index_incomplete: true, unchecked: true })).toHaveLength(1);
   expect(progressText({ phase: "read", done: 120, total: 2_000 })).toBe("Reading notes: 120 of 2,000");
   expect(progressText({ phase: "scan", done: 0, total: 0 })).toBe("Scanning the vault…");
   expect([share(1, null), share(5, 10), share(20, 10), share(-1, 10)]).toEqual([null, 0.5, 1, 0]);

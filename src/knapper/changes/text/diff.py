@@ -163,6 +163,23 @@ def unified_diff(before: bytes, after: bytes, path: str) -> str:
     return "".join(row if row.endswith("\n") else _end_line(row) for row in rows)
 
 
+def cut_unified(text: str, max_chars: int) -> str:
+    """Return whole lines from the beginning of a unified difference, which end within a hunk: no program applies them.
+
+    Args:
+        text: From `unified_diff`, longer than *max_chars*.
+        max_chars: Characters at most.
+
+    Returns:
+        Empty where not even the first hunk begins.
+    """
+    stop = text.rfind("\n", 0, max_chars) + 1
+    if text.startswith(("@@", "\\"), stop):
+        # A hunk isn't whole without its last line, nor is that without the mark that it ends the file.
+        stop = text.rfind("\n", 0, max(stop - 1, 0)) + 1
+    return text[:stop] if "\n@@" in text[:stop] else ""
+
+
 def _group_changes(changes: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
     groups: list[list[tuple[int, int, int, int]]] = []
     for change in changes:

@@ -294,6 +294,7 @@ def check_index(settings: Settings) -> CheckResult:
                 return _damaged_index(damage)
             status = context.index.status(context.restrict(Filter()))
             is_being_filled = context.index.is_being_filled
+            freshness = context.index.check_freshness(context.view.policy)
     except KnapError as error:
         return failed_check("index", error)
     except sqlite3.DatabaseError as error:
@@ -301,14 +302,18 @@ def check_index(settings: Settings) -> CheckResult:
     hint = "it is being filled right now; look again later" if is_being_filled else "run `knap index`"
     if not status.complete:
         return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
-    text = f"{pluralize(status.notes, 'note')}, {pluralize(status.chunks, 'chunk')}"
-    if status.pending:
-        if not settings.vault.has_files:
-            hint = "the machine with the files makes and publishes them, with the same model: run `knap index` there"
-        return CheckResult(
-            name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint
-        )
-    return CheckResult(name="index", state="ok", text=text)
+    lacks = [f"{status.pending} waiting for embedding"] if status.pending else []
+    if freshness.stale:
+        lacks.append(f"{pluralize(freshness.stale, 'changed file')} not in it yet")
+    text = ", ".join([pluralize(status.notes, "note"), pluralize(status.chunks, "chunk"), *lacks])
+    if freshness.unchecked and settings.vault.has_files:
+        text += "; not every file could be checked for changes in the time of a search"
+    if status.pending and not settings.vault.has_files:
+        hint = "the machine with the files makes and publishes them, with the same model: run `knap index` there"
+    elif not (freshness.is_current or is_being_filled):
+        hint = "run `knap index`; `knap watch`, `knap serve` or `knap service install` takes changes in by itself"
+    hint = hint if lacks or freshness.unchecked else ""
+    return CheckResult(name="index", state="warn" if lacks else "ok", text=text, hint=hint)
 
 
 def _damaged_index(why: str) -> CheckResult:

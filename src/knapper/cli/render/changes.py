@@ -133,7 +133,11 @@ def _planned_lines(answer: WriteResult) -> Iterator[str]:
 
 
 def _diffs(rows: Sequence[WrittenFile]) -> Iterator[str]:
-    yield from (output.colour_diff(row["diff"]) for row in rows if "diff" in row)
+    for row in rows:
+        if "diff" in row:
+            yield output.colour_diff(row["diff"])
+        if row.get("diff_truncated"):
+            yield f"{one_line(row['path'])}: the rest of the difference is too long to be shown"
 
 
 def _file_lines(rows: Sequence[WrittenFile]) -> Iterator[str]:

@@ -97,6 +97,9 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
         **({"server": places["server"]} if "server" in places else {}),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
+    # Where the index is incomplete, the state says what to do.
+    remarks = [] if answer["index_incomplete"] else answer.get("remarks", [])
+    lines += [f"{'note':<7} {plain(remark)}" for remark in remarks]
     return "\n".join([*lines, *_skipped_lines(answer)])
 
 

@@ -463,6 +463,10 @@ class ReaderEngine(Engine):
             as_of=self.store.meta("built"),
         )
 
+    def check_freshness(self, policy: Policy | None = None) -> Freshness:
+        """Bring the mirror up to the database, as each question does."""
+        return self.freshen(meaning=False, policy=policy)
+
     def catch_up(self) -> None:
         """Bring the mirror up to the database."""
         _ = self.refresh()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -16,7 +17,7 @@ from knapper.app.clients import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
 from knapper.server.http.job_schemas import (
     CANCEL_TASK_CONTENT,
     CONTEXT_CONTENT,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import Endpoint
     from knapper.tools.context import Context
 
 
@@ -211,71 +212,83 @@ def _problem_with(work: Callable[[], object]) -> Answer | None:
 
 
 if TYPE_CHECKING:
-    PresetHandler = Callable[[ClientPipelines, str, RequestArguments], dict[str, JSONValue]]
-    """Does what a route is for, with the preset's name; its docstring says it in the document."""
+    PipelineHandler = Callable[[JobService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, with a client's pipelines; its docstring says it in the document."""
+    TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
+    """Replies with a task that has begun."""
 
 _BY_VAULT: Final = (VAULT_PARAMETER,)
 
 
+def _pipeline_route(
+    service: JobService,
+    method: Literal["GET", "POST", "PUT", "DELETE"],
+    path: str,
+    work: PipelineHandler,
+    content: Mapping[str, Any],
+    parameters: tuple[Parameter, ...] = _BY_VAULT,
+) -> RouteSpec:
+    """Return the route of what is done with a client's pipelines; what the path names is among the arguments."""
+
+    @functools.wraps(work)
+    async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
+        named = RequestArguments(values={**args.values, **request.path_params})
+        return await work(service, client_pipelines, named)
+
+    return openapi.bind_route(method, path, path.split("/")[1], handle, parameters, content)
+
+
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
-
-    def route(
-        method: Literal["GET", "PUT", "DELETE"],
-        path: str,
-        work: PresetHandler,
-        content: Mapping[str, Any],
-        parameters: tuple[Parameter, ...] = _BY_VAULT,
-    ) -> RouteSpec:
-        summary, description = openapi.read_doc(work)
-        endpoint = _preset_endpoint(service, parameters, work)
-        return RouteSpec(method, f"/presets{path}", "presets", summary, endpoint, description, parameters, content)
-
+    route, by_name = functools.partial(_pipeline_route, service), "/presets/{name:path}"
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
     deleted_content = openapi.json_content({"deleted": {"type": "string"}})
     return (
-        route("GET", "", _list_presets, presets_content),
-        route("PUT", "/{name:path}", _save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
-        route("DELETE", "/{name:path}", _delete_preset, deleted_content),
+        route("GET", "/presets", _list_presets, presets_content),
+        route("PUT", by_name, _save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
+        route("DELETE", by_name, _delete_preset, deleted_content),
     )
 
 
-def _preset_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-        name = str(request.path_params.get("name", ""))
-        return security.JsonReply(
-            {"success": True, **await service.run_blocking(lambda: work(client_pipelines, name, args))}
-        )
-
-    return endpoint
-
-
-def _list_presets(client_pipelines: ClientPipelines, _: str, __: RequestArguments) -> dict[str, JSONValue]:
+async def _list_presets(
+    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
+) -> dict[str, JSONValue]:
     """List presets."""
-    rows: list[JSONValue] = [preset.as_dict() for preset in client_pipelines.presets()]
+    rows: list[JSONValue] = [preset.as_dict() for preset in await service.run_blocking(client_pipelines.presets)]
     return {"results": rows}
 
 
-def _save_preset(client_pipelines: ClientPipelines, name: str, args: RequestArguments) -> dict[str, JSONValue]:
+async def _save_preset(
+    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
+) -> dict[str, JSONValue]:
     """Save a preset.
 
     What is left out is as by default. One of the same name, in whatever case, is replaced.
     """
-    _check_may_change(client_pipelines)
-    preset_data: dict[str, JSONValue] = {"name": name}
-    for part in ("scope", "rules", "toggles"):
-        preset_data[part] = args.object(part).non_null_values()
-    preset_data["added"] = [*(args.texts("added") or ())]
-    return {"preset": client_pipelines.save(store.read_preset(preset_data)).as_dict()}
+
+    def save() -> Preset:
+        _check_may_change(client_pipelines)
+        preset_data: dict[str, JSONValue] = {"name": args.text("name"), "added": [*(args.texts("added") or ())]}
+        for part in ("scope", "rules", "toggles"):
+            preset_data[part] = args.object(part).non_null_values()
+        return client_pipelines.save(store.read_preset(preset_data))
+
+    return {"preset": (await service.run_blocking(save)).as_dict()}
 
 
-def _delete_preset(client_pipelines: ClientPipelines, name: str, _: RequestArguments) -> dict[str, JSONValue]:
+async def _delete_preset(
+    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
+) -> dict[str, JSONValue]:
     """Delete a preset."""
-    _check_may_change(client_pipelines)
-    client_pipelines.pipelines.presets.delete(name)
+    name = args.text("name")
+
+    def delete() -> None:
+        _check_may_change(client_pipelines)
+        client_pipelines.pipelines.presets.delete(name)
+
+    await service.run_blocking(delete)
     return {"deleted": name}
 
 
@@ -289,29 +302,12 @@ def _check_may_change(client_pipelines: ClientPipelines) -> None:
         raise RefusedError("this client has read untrusted content", hint=hint, code="tainted")
 
 
-if TYPE_CHECKING:
-    TaskHandler = Callable[[JobService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, with a client's tasks; its docstring says it in the document."""
-    TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
-    """Replies with a task that has begun."""
-
-
 def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
     start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     stream_content = background.events_content(TASK_STREAM_CONTENT)
-
-    def route(
-        method: Literal["GET", "POST", "PUT"],
-        path: str,
-        work: TaskHandler,
-        content: Mapping[str, Any],
-        parameters: tuple[Parameter, ...] = _BY_VAULT,
-    ) -> RouteSpec:
-        summary, description = openapi.read_doc(work)
-        endpoint = _task_endpoint(service, parameters, work)
-        return RouteSpec(method, f"/ask{path}", "ask", summary, endpoint, description, parameters, content)
+    route = functools.partial(_pipeline_route, service)
 
     def start(
         path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
@@ -323,10 +319,10 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
         start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
         start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
         *_task_job_routes(service),
-        route("GET", "/waiting", list_waiting_runs, WAITING_CONTENT),
-        route("POST", "/context", _preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
-        route("PUT", "/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
-        route("GET", "/defaults", show_defaults, DEFAULTS_CONTENT),
+        route("GET", "/ask/waiting", list_waiting_runs, WAITING_CONTENT),
+        route("POST", "/ask/context", _preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
+        route("PUT", "/ask/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
+        route("GET", "/ask/defaults", show_defaults, DEFAULTS_CONTENT),
     )
 
 
@@ -396,15 +392,6 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
         openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, stream_content),
         openapi.bind_route("POST", f"{path}/cancel", "ask", cancel, binding.ANY_VAULT, CANCEL_TASK_CONTENT),
     )
-
-
-def _task_endpoint(service: JobService, parameters: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-        return security.JsonReply({"success": True, **await work(service, client_pipelines, args)})
-
-    return endpoint
 
 
 async def list_waiting_runs(

@@ -586,9 +586,15 @@ class VaultStatus(TypedDict):
     """The model whose vectors those of this one are replacing; empty for none."""
     size_bytes: int
     index_incomplete: bool
+    stale: int
+    """Changed files that aren't in the index yet, of those that could be checked."""
+    unchecked: bool
+    """Whether the time was too short to check every file for changes."""
     indexing: bool
     """Whether the index is being written right now."""
     built: str
+    remarks: NotRequired[list[str]]
+    """What to do about what the index lacks."""
 
 
 class Today(TypedDict):

@@ -17,6 +17,8 @@ class WrittenFile(TypedDict):
     before_hash: NotRequired[str]
     hash: NotRequired[str]
     diff: NotRequired[str]
+    diff_truncated: NotRequired[bool]
+    """Whether the diff is only a beginning, or left out: an answer shows 200,000 characters of diffs in all."""
 
 
 class RequestFailure(TypedDict):

@@ -266,7 +266,7 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
         {state.recent.data.value ? <NoteRows app={app} paths={[...times.keys()]} label="Recently changed" times={times} /> : <SkeletonRows />}
       </section>
       {status && (
-        <p id="standing" class="k-standing" data-state={status.index_incomplete || status.pending ? "working" : "good"}>
+        <p id="standing" class="k-standing" data-state={status.index_incomplete || status.stale || status.pending ? "working" : "good"}>
           {standing(status)}
         </p>
       )}
@@ -280,6 +280,8 @@ interface Status {
   problems: number;
   built: string;
   index_incomplete: boolean;
+  stale: number;
+  unchecked: boolean;
 }
 
 /** How the index stands, in a few words. */
@@ -287,9 +289,10 @@ function standing(status: Status): string {
   const notes = count(status.notes, "note");
   if (status.index_incomplete && !status.notes) return "Indexing…";
   if (status.index_incomplete) return `${notes}, indexing…`;
+  if (status.stale) return `${notes}, ${count(status.stale, "changed file")} not indexed yet`;
   if (status.pending) return `${notes}, ${count(status.pending, "passage")} without embeddings yet`;
   if (status.problems) return `${notes}, ${count(status.problems, "file")} with problems`;
-  return `${notes}, up to date`;
+  return status.unchecked ? notes : `${notes}, up to date`;
 }
 
 export default defineView({ create, Main, titleOf: ({ route }) => route.query["q"] ?? "" });
