@@ -58,3 +58,7 @@ def test_half_a_surrogate_pair_is_a_question_mark_in_a_string_and_itself_in_a_na
     (string,) = jsonscan.find_strings('{"\\ud83d": "a\\ud83db"}')
 
     assert (string.path, string.value) == (("\ud83d",), "a?b")
+
+
+def test_space_after_the_value_is_passed_over_once() -> None:
+    assert [value.kind for value in jsonscan.find_values("{}" + " " * 200_000)] == ["object"]

@@ -10,7 +10,7 @@ from typing import Final, Literal
 JSONPath = tuple[str | int, ...]
 JSONKind = Literal["object", "array", "string", "other"]
 
-_TOKEN: Final = re.compile(r'[\s,:]*("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s,:"{}\[\]]+)', re.DOTALL)
+_TOKEN: Final = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s,:"{}\[\]]+)', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|.)", re.DOTALL)
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)

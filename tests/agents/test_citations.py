@@ -294,3 +294,12 @@ def test_a_tool_can_be_called_before_citing(vault: opened.Opener) -> None:
 
     assert len(done.citations) == 1
     assert len(done.tools) == 1
+
+
+@pytest.mark.parametrize("text", ["\n" * 100_000, "[[" * 100_000, " " * 100_000])
+def test_a_quotation_is_looked_for_once_in_whatever_a_note_holds(text: str, tmp_path: Path, own_home: Path) -> None:
+    del own_home
+    hostile = opened.vault(tmp_path / "hostile", {"Note.md": f"# Note\n\na{text}b\n"})
+    answer = f'"These words are not there{text.splitlines()[0] if text.strip() else " "}" [[Note]]{" " * 100_000}.'
+
+    assert [failure.code for failure in checked(hostile, answer).failures] == ["not_quoted"]

@@ -73,3 +73,14 @@ def test_an_id_that_cannot_be_is_refused(new: str) -> None:
 def test_an_id_that_stands_twice_is_refused_with_its_lines() -> None:
     with pytest.raises(Ambiguous, match="lines 1, 3"):
         writing.result(b"a ^x\n\nb ^x\n", lambda note: positions.rename_block(note, "x", "y"))
+
+
+def test_a_heading_with_a_very_long_run_of_spaces_is_renamed() -> None:
+    raw = b"# a" + b" " * 200_000 + b"b\n"
+
+    assert writing.result(raw, lambda note: positions.rename_heading(note, "# a b", "New")) == b"# New\n"
+
+
+def test_a_heading_asked_for_with_a_very_long_run_of_spaces_isnt_there() -> None:
+    with pytest.raises(NotFound):
+        writing.result(b"# a\n", lambda note: positions.rename_heading(note, "b" + " " * 200_000 + "c", "New"))

@@ -33,6 +33,22 @@ def test_another_number_than_expected_is_refused(count: int) -> None:
         replaced(b"a a\na\n", "a", "b", count=count)
 
 
+@pytest.mark.parametrize(("text", "old"), [("ab ", "ab"), ("\u2019ab ", "'ab")])
+def test_of_more_than_a_thousand_places_none_is_changed(text: str, old: str) -> None:
+    raw = (text * 1_001).encode()
+
+    with pytest.raises(Ambiguous, match="more than 1,000 times"):
+        replaced(raw, old, "x", count=1_000)
+    with pytest.raises(BadInput, match="1,000 are the most"):
+        replaced(raw, old, "x", count=1_001)
+
+
+@pytest.mark.parametrize("old", ["  item", "\nitem"])
+def test_a_very_long_run_of_spaces_is_searched_once_and_not_from_each_space(old: str) -> None:
+    with pytest.raises(NotFound):
+        replaced(b"a" + b" " * 100_000 + b"b\n", old, "x")
+
+
 def test_places_that_overlap_count_as_several() -> None:
     with pytest.raises(Ambiguous):
         replaced(b"aaa", "aa", "b")

@@ -176,3 +176,9 @@ def test_an_entry_shown_in_code_is_none() -> None:
     raw = f"````\n{entry()}````\n\n> > [!knap-log] nested\n".encode()
 
     assert pending.find_log_entries(raw, parse_note(raw)) == ()
+
+
+def test_a_very_long_run_of_backticks_is_looked_through_once() -> None:
+    text = "`" * 200_000
+
+    assert log_entries.sanitize_text(f"a {text} $ {text}", NAMES).count("`") == 400_000

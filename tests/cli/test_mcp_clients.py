@@ -69,6 +69,14 @@ def test_all_clients_lose_the_entry_and_nothing_else(home: Path, capsys: pytest.
     assert again == (0, "no client has it\n")
 
 
+def test_a_vault_that_isnt_there_is_entered_nowhere(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["mcp", "install", "cursor", "--vault", "nope"])
+
+    assert code == 3
+    assert capsys.readouterr().err.startswith("error: there is no vault and no folder 'nope'")
+    assert not (home / ".cursor" / "mcp.json").exists()
+
+
 def test_one_client_that_cant_be_changed_keeps_no_other_from_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / ".codex" / "config.toml").write_text("[broken", "utf-8")
     assert run(capsys, "-v", str(home), "mcp", "install", "cursor")[0] == 0

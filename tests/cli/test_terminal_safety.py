@@ -177,3 +177,14 @@ def test_json_holds_the_very_text(own_home: Path, files: dict[str, str], capsys:
     assert not OBEYED.search(printed)
     assert json.loads(printed)["path"] == NAME
     assert EVIL in json.loads(printed)["content"]
+
+
+def test_letters_that_show_nothing_are_seen_before_they_are_accepted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"A.md": "one\n"})
+    _ = main.run(["-v", str(root), "edit", "A.md", "one", "one\U000e0061\U000e007a", "--propose", "--json"])
+    proposal = json.loads(capsys.readouterr().out)["proposal_id"]
+    code = main.run(["-v", str(root), "edits", "show", proposal])
+
+    assert (code, "+one\ufffd\ufffd\n" in capsys.readouterr().out) == (0, True)

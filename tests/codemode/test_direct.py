@@ -136,3 +136,14 @@ def test_a_task_has_few_aspects_and_each_a_word(task: str) -> None:
 
     assert len(found) <= scoring.MAX_ASPECTS
     assert all(any(sign.isalnum() or sign == "_" for sign in part) for part in found)
+
+
+def test_a_task_with_a_very_long_run_of_marks_is_split() -> None:
+    assert scoring.split_aspects("Plan the garden" + ":" * 200_000 + "fence? When to plant it?")[1:] == (
+        "When to plant it",
+    )
+
+
+def test_a_line_of_a_hundred_thousand_brackets_is_no_navigation() -> None:
+    assert not scoring.is_navigation("[" * 100_000)
+    assert not scoring.is_navigation("[a](" * 50_000)

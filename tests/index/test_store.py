@@ -81,6 +81,27 @@ def test_a_moved_note_keeps_its_vectors(tmp_path: Path) -> None:
         assert (outcome.indexed, outcome.removed, count, embedder.asked) == (1, 1, 0, [])
 
 
+def test_a_note_of_thousands_of_equal_chunks_is_taken_in(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "# same\n" * 14_000})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+
+        assert engine.store.database.reader().execute("SELECT count(*) FROM chunks").fetchone() == (14_000,)
+
+
+def test_equal_chunks_of_a_copied_note_take_its_vectors(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "# same\n# same\n"})
+    embedder = worlds.WordEmbedder()
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        engine.embed()
+        embedder.asked.clear()
+        worlds.fill(root, {"x/a.md": "# same\n# same\n# same\n"})
+        engine.refresh()
+
+        assert (engine.embed(), embedder.asked) == (0, [])
+
+
 def test_two_chunks_with_the_same_beginning_are_both_kept(tmp_path: Path) -> None:
     same = "word " * 60
     root = worlds.fill(tmp_path / "v", {"a.md": f"# A\n\n{same}alpha\n", "b.md": f"# A\n\n{same}beta\n"})

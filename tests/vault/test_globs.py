@@ -91,6 +91,7 @@ def test_paths_match_as_git_has_it(repository: Path, lines: list[str]) -> None:
         ("\\#tag.md", "#tag.md"),
         ("\\!x.md", "!x.md"),
         ("trailing\\ ", "trailing "),
+        ("trailing\\   ", "trailing "),
         ("trailing  ", "trailing"),
         ("crlf.md\r\n", "crlf.md"),
         ("[[:digit:]]*", "2024.md"),
@@ -164,3 +165,7 @@ def test_a_pattern_made_to_hang_ends(line: str) -> None:
 @given(st.text("ab/*?[]!^-\\: #", max_size=12), st.text("ab/*?[]!^-\\: #", min_size=1, max_size=12))
 def test_no_line_breaks_the_reader(line: str, path: str) -> None:
     assert paths.parse_globs([line]).match(path) in {True, False}
+
+
+def test_a_line_with_a_very_long_run_of_spaces_is_too_long() -> None:
+    assert len(paths.parse_globs(["a" + " " * 200_000 + "b"]).problems) == 1

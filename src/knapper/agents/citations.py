@@ -95,10 +95,12 @@ def _is_needed(before: str, after: str) -> bool:
 _QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
 _SIGN_FOLDS: Final = {**dict.fromkeys(_QUOTES, "'"), "\u2013": "-", "\u2014": "-"}
 _FOLD_TABLE: Final = str.maketrans(_SIGN_FOLDS)
-_MARKDOWN_MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
+_MARKDOWN_MARKS: Final = re.compile(
+    r"[*_`~=]+|^[^\S\n]*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\[\]|\n]*\|)?|\]\]", re.MULTILINE
+)
 _MAX_COLONS: Final = 3
 """How many colons of a target are tried as the end of a vault's name."""
-_ELLIPSIS: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
+_ELLIPSIS: Final = re.compile(r"(?:(?<!\s)\s+)?(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,7 +344,7 @@ def _quote_hint(passage: CitedPassage, quote: str) -> str:
 
 
 _LINES_SUFFIX: Final = re.compile(
-    rb"\s*[(\[,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|\xe2\x80\x93|to)\s*L?(\d{1,7}))?\s*[)\]]?", re.IGNORECASE
+    rb"\s*(?:[(\[,:]\s*)?(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|\xe2\x80\x93|to)\s*L?(\d{1,7}))?\s*[)\]]?", re.IGNORECASE
 )
 _LINES_ALIAS: Final = re.compile(r"(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-\u2013]\s*L?(\d{1,7}))?", re.IGNORECASE)
 _QUOTED_TEXT: Final = re.compile(

@@ -192,7 +192,8 @@ class _Conversation:
             self.process.wait(_STOP_S)
         for thread in self.threads[1:]:
             thread.join(_STOP_S)
-        words = next((line.strip() for line in reversed(self.log) if line.strip()), "")
+        lines = (line.strip() for line in reversed(self.log))
+        words = next((line for line in lines if line and not line.startswith("hint: ")), "")
         text = f"it ended before it answered {method}" + (f": {words[:_MAX_WORDS]}" if words else "")
         return ProbeFailure(text, hint=_AGAIN)
 

@@ -250,14 +250,14 @@ def server_command(options: GlobalOptions, config: Settings, profile: ToolSelect
     """Return the command line that starts the server for these options, from any folder.
 
     Raises:
-        SetupError: This installation lies in a cache that is emptied some day.
+        SetupError: This installation lies in a cache that is emptied some day, or there is no such vault.
     """
     system = definition.detect_machine().system
     words = [*definition.find_program(sys.executable, system=system, needs_streams=True), "mcp"]
-    if options.vault:
-        words += ["--vault", str(config.vault.path) if Path(options.vault).expanduser().exists() else options.vault]
-    elif not config.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
-        words += ["--vault", str(config.vault.path)]
+    if options.vault or not config.vaults:  # else VAULT_PATH or the current folder says it, and a client has neither
+        folder = str(config.vault.path)
+        is_name = options.vault and not Path(options.vault).expanduser().exists()
+        words += ["--vault", options.vault if is_name else folder]
     if _names_config(options, config):
         words += ["--config", str(config.config_file)]
     if options.env_file:

@@ -70,7 +70,8 @@ def from_usage_error(error: click.ClickException) -> KnapError:
         return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
     hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows the usage"
     text = error.format_message().strip()
-    if ctx and ctx.info_name in _VAULT_COMMANDS and "unexpected extra argument" in text:
+    is_vault_command = ctx and ctx.info_name in _VAULT_COMMANDS and ctx.parent is ctx.find_root()
+    if ctx and is_vault_command and "unexpected extra argument" in text:
         has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
         hint = QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 _BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Marks, embeddings, overrides and isolates of the bidirectional algorithm (Unicode annex 9)."""
-_CONTROL: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}]")
+_TAGS: Final = "\U000e0000-\U000e007f"
+"""Letters that show nothing: text for models alone can be written in them."""
+_CONTROL: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_TAGS}]")
 _CONTROL_BUT_COLOURS: Final = re.compile(f"[\x7f-\x9f{_BIDI}]")
 """Without those that escape sequences of our own colours are made of."""
 _REPLACEMENT: Final = "\ufffd"
 
 
 def plain(text: str) -> str:
-    """Replace control characters and marks of direction: a note's text must only be displayed."""
+    """Replace control characters, marks of direction and invisible letters: a note's text must only be displayed."""
     return _CONTROL.sub(_REPLACEMENT, text)
 
 

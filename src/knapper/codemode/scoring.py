@@ -99,7 +99,7 @@ def inverse_document_frequency(count: int, total: int) -> float:
 
 MAX_ASPECTS: Final = 12
 _ASPECT_END: Final = re.compile(
-    r"[.!?;:,]+(?=\s|$)|[\n()\[\]\u2026\u3001\u3002\uff0c\uff1a\uff1b\uff01\uff1f\u061f\u060c\u061b\u0964]+"
+    r"(?<![.!?;:,])[.!?;:,]+(?=\s|$)|[\n()\[\]\u2026\u3001\u3002\uff0c\uff1a\uff1b\uff01\uff1f\u061f\u060c\u061b\u0964]+"
 )
 _WORD_RUN: Final = re.compile(r"\w+")
 _MIN_ASPECT_CHARS: Final = 12
@@ -127,7 +127,7 @@ def split_aspects(task: str) -> tuple[str, ...]:
 _PROPERTIES_FENCE: Final = "---"
 _PROPERTY_LINE: Final = re.compile(r"[\w .-]{1,60}:(?:\s|$)")
 _PROPERTY_CONTINUATION: Final = re.compile(r"(?:\s+|- |#|$)")
-_LINK_OR_TAG: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|!?\[[^\]\n]*\]\([^)\n]*\)|<?https?://\S+|(?<!\S)#[\w/-]+")
+_LINK_OR_TAG: Final = re.compile(r"!?\[\[[^\[\]\n]*\]\]|!?\[[^\[\]\n]*\]\([^()\n]*\)|<?https?://\S+|(?<!\S)#[\w/-]+")
 _WORD_CHARACTER: Final = re.compile(r"\w")
 _MIN_REPEATED_CHARS: Final = 8
 """Characters of a line whose repetition counts; shorter ones are list marks and table rules."""

@@ -206,16 +206,16 @@ def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
 ) -> set[int]:
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
-    # Two statements: INSERT ... SELECT would make FTS5 flush its buffered words each time.
+    # Once for each text, since it passes over all equal chunks that have no vector; thousands may be new at once.
+    query = """SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id
+        WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1"""
+    known = {digest: connection.execute(query, (digest,)).fetchall() for digest in {c.digest for *_, c in numbered}}
     vector_rows = [
         (i, generation, model, vector, documents.vector_checksum(i, model, vector))
         for i, _, chunk in numbered
-        for model, vector in connection.execute(
-            "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
-            " WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1",
-            (chunk.digest,),
-        )
+        for model, vector in known[chunk.digest]
     ]
+    # A statement of its own: INSERT ... SELECT would make FTS5 flush its buffered words each time.
     connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", vector_rows)
     return {row[0] for row in vector_rows}
 

@@ -310,7 +310,7 @@ def _other_spellings(name: str) -> set[str]:
 MAX_GLOB_LENGTH: Final = 1000
 """Characters; real gitignore files hold far shorter ones."""
 
-_TRAILING_SPACES: Final = re.compile(r"(?<!\\) +\Z")
+_TRAILING_SPACES: Final = re.compile(r"(?:(?<![\\ ])|(?<=\\ )) +\Z")
 _PART_END: Final = "(?![^/])"
 _CHARACTER_CLASSES: Final = {
     "alnum": "a-z0-9",

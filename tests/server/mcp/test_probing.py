@@ -50,6 +50,7 @@ def test_a_server_that_answers_is_told_with_what_it_found() -> None:
             "import sys; sys.exit('no vault is configured')",
             "ended before it answered initialize: no vault is configured",
         ),
+        ("import sys; sys.exit('error: no vault\\nhint: name one')", "before it answered initialize: error: no vault"),
         ("print('hello', flush=True)\nimport time; time.sleep(60)", "doesn't speak MCP"),
         ("print('[' * 100_000, flush=True)\nimport time; time.sleep(60)", "doesn't speak MCP"),
         (

@@ -1,7 +1,7 @@
 /** Differences as a person reads them: by words in line or side by side, and by lines as `diff -u` has them. */
 
 import type { JSX } from "preact";
-import { diffLines, piecesOf, sideBySide, withEnds, type Line, type Piece } from "./model";
+import { diffLines, piecesOf, revealed, sideBySide, withEnds, type Line, type Piece } from "./model";
 
 export type Way = "inline" | "side";
 
@@ -23,12 +23,12 @@ export function Difference({ words, way, first }: DifferenceProps): JSX.Element 
 }
 
 function Marked({ piece }: { piece: Piece }): JSX.Element {
-  if (piece.side === "same") return <>{piece.text}</>;
+  if (piece.side === "same") return <>{revealed(piece.text)}</>;
   const Tag = piece.side === "removed" ? "del" : "ins";
   return (
     <Tag>
       <span class="k-only-read">{piece.side}: </span>
-      {withEnds(piece.text)}
+      {withEnds(revealed(piece.text))}
     </Tag>
   );
 }
@@ -72,7 +72,7 @@ export function LineDifference({ diff, isCut = false, label = "What changed" }: 
               {kind === "added" ? "+" : kind === "removed" ? "-" : ""}
             </span>
             {kind !== "same" && <span class="k-only-read">{kind}: </span>}
-            <span class="k-diff-text">{text || "\u200b"}</span>
+            <span class="k-diff-text">{revealed(text) || "\u200b"}</span>
           </Tag>
         );
       })}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byOrigin, changeTitle, diffLines, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, sideBySide, stateOfFile, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
+import { byOrigin, changeTitle, diffLines, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, revealed, sideBySide, stateOfFile, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
 
 const hunk = (id: string, state = "open", more: object = {}) => ({ id, state, line: 3, old: "a\n", new: "b\n", words: [["removed", "a"], ["added", "b"], ["same", "\n"]], ...more });
 const file = (number: number, more: object = {}) => ({ number, group: number, path: `${number}.md`, kind: "edit", state: "open", follows: false, hunks: [hunk(`${number}.1`), hunk(`${number}.2`)], diff: "", ...more });
@@ -109,6 +109,8 @@ describe("differences", () => {
   });
 
   it("show line ends where nothing else differs", () => {
+    expect(revealed("allow \u202eton\u202c \u{e0041}\u0007x\u200b")).toBe("allow ⟨U+202E⟩ton⟨U+202C⟩ ⟨U+E0041⟩⟨U+0007⟩x⟨U+200B⟩");
+    expect(revealed("a\tb\r\n 👩\u200d💻 ❤\ufe0f می\u200cخواهم")).toBe("a\tb\r\n 👩\u200d💻 ❤\ufe0f می\u200cخواهم");
     expect(withEnds("\r\n")).toBe("⏎\n");
     expect(withEnds("a\n")).toBe("a\n");
   });

@@ -97,7 +97,7 @@ _ACTIVE_SYNTAX: Final = re.compile(
 )
 _FENCE: Final = re.compile(r"(?P<marks>`{3,}(?=[^\n`]*(?:\n|\Z))|~{3,})[ \t]*(?P<language>[^\s`]*)[^\n]*")
 _BLOCK_LEAD: Final = re.compile(rb"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
-_INLINE_SCRIPT: Final = re.compile(r"(?P<marks>`+[ \t]*)\$=")
+_INLINE_SCRIPT: Final = re.compile(r"(?P<marks>(?<!`)`+[ \t]*)\$=")
 _SAFE_LANGUAGES: Final = re.compile(
     "bash|bibtex|c|clojure|cpp|cs|css|csv|diff|dockerfile|elixir|fortran|go|graphql|haskell|html|ini|java|javascript|js|"
     "json|jsx|julia|kotlin|latex|lisp|lua|make|markdown|matlab|md|nix|ocaml|perl|php|powershell|python|py|r|ruby|rust|"

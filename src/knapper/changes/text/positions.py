@@ -15,8 +15,9 @@ from knapper.vault.source import BlockId, Section
 Heading = str | Sequence[str]
 """``## Title``, ``Title`` if it occurs once, or a path: ``# A > ## B``, or a list of its parts."""
 
-_HEADING_PATTERN: Final = re.compile(r"(#*)[ \t]*(.*?)(?:[ \t]+#+)?[ \t]*", re.DOTALL)
-_PATH_SEPARATOR: Final = re.compile(r"\s+>\s+")
+# A look behind keeps a long run of spaces from being tried from each of them.
+_HEADING_PATTERN: Final = re.compile(r"(#*)[ \t]*(.*?)(?:(?<![ \t])[ \t]+#+)?", re.DOTALL)
+_PATH_SEPARATOR: Final = re.compile(r"(?<!\s)\s+>\s+")
 _MAX_LEVEL: Final = 6
 _SHOWN: Final = 5
 _LEAST_RATIO: Final = 50
@@ -462,7 +463,7 @@ def _check_line(snapshot: Snapshot, line: int, *, most: int) -> None:
 
 
 _ATX_PATTERN: Final = re.compile(rb"[ \t]*#{1,6}(?P<gap>[ \t]*)")
-_HEADING_TAIL: Final = re.compile(rb"(?:[ \t]+#+)?(?:[ \t]+\^[A-Za-z0-9-]+)?[ \t]*\Z")
+_HEADING_TAIL: Final = re.compile(rb"(?<![ \t])(?:[ \t]+#+)?(?:[ \t]+\^[A-Za-z0-9-]+)?[ \t]*\Z")
 _BLOCK_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9-]+")
 
 

@@ -20,14 +20,14 @@ _SPACES: Final = " \t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u200
 _DOTS: Final = ("\u2026", "...")
 _ENDING: Final = rb"(?:\r\n|\r|\n)"
 _TOKEN: Final = re.compile(rf"\r\n|\r|\n|[{_SPACES}]+|\u2026|\.\.\.|.[\u0300-\u036f]*", re.DOTALL)
-_TRAILING: Final = re.compile(rf"[{_SPACES}]+(?=[\r\n]|\Z)")
+_TRAILING: Final = re.compile(rf"(?<![{_SPACES}])[{_SPACES}]+(?=[\r\n]|\Z)")
 
 
 def loose_pattern(text: str) -> re.Pattern[bytes]:
     """Return a pattern that matches *text*, and text that differs from it only in easily mistaken ways.
 
     Curly and straight quotes, dashes, runs of spaces of any kind, spaces at line ends, line endings, the ellipsis,
-    composed and decomposed letters each match the other.
+    composed and decomposed letters each match the other. No match begins within a run of spaces.
 
     Raises:
         BadInput: The text is too long for that, or only white space.
@@ -35,7 +35,8 @@ def loose_pattern(text: str) -> re.Pattern[bytes]:
     if len(text) > _MAX_CHARACTERS or not text.strip():
         raise BadInput("the old text can't be compared loosely: it is blank or very long")
     tokens: list[str] = _TOKEN.findall(_TRAILING.sub("", text))
-    return re.compile(b"".join(map(_token_pattern, tokens)))
+    # Tried from each space of a long run, a pattern that begins with spaces would take the square of its length.
+    return re.compile((_AFTER_NO_SPACE if tokens[0][0] in _BLANK else b"") + b"".join(map(_token_pattern, tokens)))
 
 
 def _token_pattern(token: str) -> bytes:
@@ -54,6 +55,10 @@ def _token_pattern(token: str) -> bytes:
 def _any_of(options: Iterable[str]) -> bytes:
     alternatives = [re.escape(option.encode(errors="surrogatepass")) for option in options]
     return alternatives[0] if len(alternatives) == 1 else b"(?:" + b"|".join(alternatives) + b")"
+
+
+_BLANK: Final = _SPACES + "\r\n"
+_AFTER_NO_SPACE: Final = b"".join(b"(?<!" + _any_of(space) + b")" for space in _SPACES)
 
 
 def spelling_differences(asked: str, found: str) -> tuple[str, ...]:
@@ -201,6 +206,7 @@ def _word_end(text: str, at: int) -> int:
 
 
 _MAX_PLACES: Final = 1_000
+"""Most places that one replacement changes."""
 _MAX_LISTED: Final = 20
 
 
@@ -224,7 +230,7 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
     is replaced, and reported. The new text gets the note's line endings.
 
     Raises:
-        BadInput: *old* is empty, *count* is below 1, matches overlap, or nothing would change.
+        BadInput: *old* is empty, *count* is below 1 or above 1,000, matches overlap, or nothing would change.
         NotFound: Nothing matches; the hint shows the passage most like it.
         Ambiguous: It occurs more or fewer times than *count*; ``details`` has the lines.
     """
@@ -232,6 +238,9 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
         raise BadInput("the old text is empty", hint="use the position start or end to add text")
     if count < 1:
         raise BadInput(f"count is {count}", hint="give how many times the old text occurs in the note")
+    if count > _MAX_PLACES:
+        hint = "add text around it, so that fewer places match"
+        raise BadInput(f"count is {count}, and {_MAX_PLACES:,} are the most at once", hint=hint)
     if old == new:
         hint = "give another new text"
         raise BadInput("nothing would change: old and new text are the same", hint=hint, code="no_change")
@@ -256,14 +265,14 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
 
 
 def _find_exact(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
-    """Return the span of each occurrence, overlapping ones included."""
+    """Return the span of each occurrence, overlapping ones included; of more than 1,000, the first 1,001."""
     try:
         needle = old.encode()
     except UnicodeEncodeError as error:
         raise BadInput(f"the old text holds half a character at position {error.start}") from None
     places: list[tuple[int, int]] = []
     at = snapshot.raw.find(needle)
-    while at >= 0 and len(places) < _MAX_PLACES:
+    while at >= 0 and len(places) <= _MAX_PLACES:
         places.append((at, at + len(needle)))
         at = snapshot.raw.find(needle, at + 1)
     return places
@@ -275,13 +284,13 @@ def _find_loose(snapshot: Snapshot, old: str) -> list[tuple[int, int]]:
     except BadInput:
         # Text that is too long or blank is only matched exactly.
         return []
-    places: list[tuple[int, int]] = []
+    starts: dict[int, int] = {}
     at: re.Match[bytes] | None = compiled.search(snapshot.raw)
-    while at and len(places) < _MAX_PLACES:
-        places.append(at.span())
+    while at and len(starts) <= _MAX_PLACES:
+        # A line ending can be entered at each of its two bytes; matches with one end are one place.
+        _ = starts.setdefault(at.end(), at.start())
         at = compiled.search(snapshot.raw, at.start() + 1)
-    # A run of spaces can be entered at each of its spaces; matches with one end are one place.
-    return list({stop: (start, stop) for start, stop in reversed(places)}.values())[::-1]
+    return [(start, stop) for stop, start in starts.items()]
 
 
 def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
@@ -303,12 +312,14 @@ def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
 def _text_ambiguous(snapshot: Snapshot, places: list[tuple[int, int]], count: int) -> Ambiguous:
     rows = [snapshot.lines.line_number(start) for start, _ in places]
     listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
-    times = "once" if len(rows) == 1 else f"{len(rows)} times"
+    too_many = len(rows) > _MAX_PLACES
+    times = "once" if len(rows) == 1 else f"more than {_MAX_PLACES:,} times" if too_many else f"{len(rows)} times"
     message = f"the old text occurs {times}, in {'line' if len(rows) == 1 else 'lines'} {listed}"
     if count != 1:
         message += f", and not {count} times"
-    all_of_it = f"give the number of matches expected, {len(rows)}, to change all"
-    hint = f"add text around it until it occurs once, or {all_of_it}"
+    hint = "add text around it until it occurs once"
+    if not too_many:
+        hint += f", or give the number of matches expected, {len(rows)}, to change all"
     return Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})
 
 

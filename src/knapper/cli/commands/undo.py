@@ -8,7 +8,7 @@ from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
-from knapper.errors import ConflictError
+from knapper.errors import BadInput, ConflictError
 from knapper.tools import journal
 from knapper.tools.shapes.write import UndoResult
 
@@ -19,9 +19,9 @@ _MAX_NAMED: Final = 5
 class UndoOptions(writing.ChangeOptions):
     """The command's own options."""
 
-    run: str
-    proposal: str
-    since: str
+    run: str | None
+    proposal: str | None
+    since: str | None
     partial: bool
 
 
@@ -35,25 +35,30 @@ class UndoOptions(writing.ChangeOptions):
         ("knap undo --since 2h --dry-run", "only show what would be undone"),
     ),
 )
-@click.argument("change", default="", metavar="[ID]")
-@click.option("--run", default="", metavar="ID", help="Undo everything that a run wrote.")
-@click.option("--proposal", default="", metavar="ID", help="Undo everything that accepting a proposal changed.")
-@click.option("--since", default="", metavar="TIME", help="Undo everything since then, such as 2026-01-31T18:30 or 2h.")
+@click.argument("change", required=False, metavar="[ID]")
+@click.option("--run", metavar="ID", help="Undo everything that a run wrote.")
+@click.option("--proposal", metavar="ID", help="Undo everything that accepting a proposal changed.")
+@click.option("--since", metavar="TIME", help="Undo everything since then, such as 2026-01-31T18:30 or 2h.")
 @click.option("--partial", is_flag=True, help="Skip files that have changed since, and undo the rest.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone without changing anything.")
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal.")
 @options.shared_options
 @click.pass_obj
-def command(global_options: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> ExitCode:
+def command(global_options: GlobalOptions, change: str | None, **own: Unpack[UndoOptions]) -> ExitCode:
     """Undo changes, byte for byte.
 
     Nothing is undone if a file has changed since, unless --partial is given. The undo is itself a change that can be
     undone.
     """
-    since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
+    which = (change, own["run"], own["proposal"], own["since"])
+    if "" in which:  # such as a script's variable that isn't set, which means anything but the last change
+        hint = "`knap log` lists the changes; `knap undo` alone takes back the last one"
+        raise BadInput("the id or time is empty", hint=hint)
+    change_id, run, proposal, since = (each or "" for each in which)
+    since = inputs.parse_time(since).isoformat() if since else ""
     change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
     with writing.open_vault(global_options, change_flags) as context:
-        answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
+        answer = journal.undo_change(context, change_id, run, proposal, since, partial=own["partial"])
     fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
     if not fails:
         code = output.print_result(global_options, answer, changes.render_undo(answer, fails=False))
