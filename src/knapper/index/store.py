@@ -115,10 +115,11 @@ def replace_chunks(
     Returns:
         The first free chunk number afterwards.
     """
-    stored = read_chunks(connection, file.id)
+    stored = read_chunks(connection, file.id) if file.first_free else []
     # The words of a chunk hold the title: under another one, none of them stays.
     kept, added, removed = _match_digests(stored if file.title == title else (), chunks)
-    remove_chunks(connection, file, removed if file.title == title else stored, generation=generation)
+    if stored:
+        remove_chunks(connection, file, removed if file.title == title else stored, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
         [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
@@ -142,9 +143,10 @@ def remove_chunks(
     rows = list(chunks)
     documents.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
     fts5.record_dropped(connection, fts5.CHUNKS, [old.id for old in rows])
+    texts = [(old.path, old.text) for old in rows]
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
-        [(old.id, *_word_columns(file.title, old.path, old.text)) for old in rows],
+        [(old.id, *words) for old, words in zip(rows, _word_columns(file.title, texts), strict=True)],
     )
     ids = [(old.id,) for old in rows]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
@@ -170,32 +172,23 @@ def _match_digests(
     return kept, added, [stored for left_over in unmatched.values() for stored in left_over]
 
 
-def _word_columns(title: str, path: str, text: str) -> tuple[str, str, str]:
-    """Return the indexed texts; a removal needs the same ones, since the contentless table stores no text."""
-    return segment(title), segment(path), segment(text)
+def _word_columns(title: str, chunks: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the indexed texts of headings and texts; a removal needs the same ones, as the table stores no text."""
+    title_words = segment(title)
+    return [(title_words, segment(path), segment(text)) for path, text in chunks]
 
 
 def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequence[tuple[int, int, Chunk]]) -> None:
+    paths_and_texts = [(HEADING_SEPARATOR.join(c.path), c.text) for _, _, c in numbered]
     connection.executemany(
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (
-                i,
-                n,
-                c.kind,
-                c.heading,
-                HEADING_SEPARATOR.join(c.path),
-                c.start,
-                c.stop,
-                c.start_line,
-                c.end_line,
-                c.digest,
-                c.text,
-            )
-            for i, n, c in numbered
+            (i, n, c.kind, c.heading, path, c.start, c.stop, c.start_line, c.end_line, c.digest, text)
+            for (i, n, c), (path, text) in zip(numbered, paths_and_texts, strict=True)
         ],
     )
-    rows = [(i, _word_columns(title, HEADING_SEPARATOR.join(c.path), c.text)) for i, _, c in numbered]
+    words = _word_columns(title, paths_and_texts)
+    rows = [(i, columns) for (i, _, _), columns in zip(numbered, words, strict=True)]
     connection.executemany(
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
@@ -206,6 +199,8 @@ def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
 ) -> set[int]:
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
+    if connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is None:
+        return set()
     # Once for each text, since it passes over all equal chunks that have no vector; thousands may be new at once.
     query = """SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id
         WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1"""
@@ -228,46 +223,47 @@ _SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
 
 _FILE_COLUMNS = (
     "target, path_key, name_key, folder_key, kind, title, size, mtime_ns, ctime_ns, inode, racy, failed_ns, hash,"
-    " created, modified, properties, problems"
+    " created, modified, properties, problems, title_row, next_chunk"
 )
 
 
-def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
-    """Insert the row of a new file, which has no chunks yet, and return its id."""
-    values = _file_values(record)
+def insert_file(connection: sqlite3.Connection, record: FileRecord, *, next_chunk: int) -> StoredFile:
+    """Insert the row of a new file, which has no chunks yet, and the words of its names."""
+    title_row = _title_row(record)
+    values = (record.path, *_file_values(record), title_row, next_chunk)
     cursor = connection.execute(
-        f"INSERT INTO files (path, {_FILE_COLUMNS}, title_row, next_chunk) VALUES (?, {'?, ' * len(values)}'', 0)",
-        (record.path, *values),
+        f"INSERT INTO files (path, {_FILE_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values
     )
-    return int(cursor.lastrowid or 0)
+    file = StoredFile(id=int(cursor.lastrowid or 0), path=record.path, title=record.title, first_free=0)
+    _insert_title(connection, file.id, record, title_row)
+    return file
 
 
-def write_file(
-    connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int, is_new: bool = False
-) -> None:
-    """Write a file's row, and its rows in the detail tables.
+def update_file(connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int) -> None:
+    """Update a stored file's row and the words of its names, and remove its rows from the detail tables.
 
     Args:
         connection: Inside a transaction.
         file_id: The file's.
         record: What is stored of it.
         next_chunk: Its first unused chunk number.
-        is_new: The row was just inserted from the same record, and there are no others yet.
     """
-    _replace_title(connection, file_id, record)
-    if is_new:
-        connection.execute("UPDATE files SET next_chunk = ? WHERE id = ?", (next_chunk, file_id))
-    else:
-        _remove_details(connection, file_id)
-        connection.execute(
-            f"UPDATE files SET ({_FILE_COLUMNS}, next_chunk) = ({'?, ' * len(_FILE_COLUMNS.split(','))}?) WHERE id = ?",
-            (*_file_values(record), next_chunk, file_id),
-        )
-    _insert_details(connection, file_id, record)
+    title_row = _title_row(record)
+    (old_row,) = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()
+    has_other_names = title_row != old_row
+    if has_other_names:
+        _remove_title(connection, file_id)
+    _remove_details(connection, file_id)
+    values = (*_file_values(record), title_row, next_chunk)
+    connection.execute(
+        f"UPDATE files SET ({_FILE_COLUMNS}) = ({', '.join('?' * len(values))}) WHERE id = ?", (*values, file_id)
+    )
+    if has_other_names:
+        _insert_title(connection, file_id, record, title_row)
 
 
 def _file_values(record: FileRecord) -> tuple[str | int, ...]:
-    """Return the values of `_FILE_COLUMNS`."""
+    """Return the values of `_FILE_COLUMNS` but the last two."""
     return (
         record.stat.target or "",
         paths.name_key(record.path),
@@ -352,22 +348,21 @@ def _read_searched_properties(connection: sqlite3.Connection, file_id: int) -> l
     return connection.execute(f"SELECT id, item FROM properties WHERE {_SEARCHED_PROPERTIES}", (file_id,)).fetchall()
 
 
-def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
-    """Index title, aliases and headings; their texts are stored, as a later removal needs them."""
+def _title_row(record: FileRecord) -> str:
+    """Return the indexed texts of title, aliases and headings, which are stored, as a later removal needs them."""
     row = [
         segment(record.title),
         segment("\n".join((*record.aliases, *record.names))),
         segment("\n".join((*(t for _, t, _ in record.headings), *_pending_edit_word(record)))),
+        "\n".join((record.title, *record.aliases, *record.names)),
     ]
-    new = json.dumps([*row, "\n".join((record.title, *record.aliases, *record.names))], ensure_ascii=False)
-    old = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()[0]
-    if old == new:
-        return
-    _remove_title(connection, file_id)
-    connection.execute("UPDATE files SET title_row = ? WHERE id = ?", (new, file_id))
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _insert_title(connection: sqlite3.Connection, file_id: int, record: FileRecord, title_row: str) -> None:
     if record.stat.kind == "attachment":
         return
-    title, aliases, headings, names = json.loads(new)
+    title, aliases, headings, names = json.loads(title_row)
     connection.execute(
         "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
         (file_id, title, aliases, headings),
@@ -464,12 +459,14 @@ class IndexStore:
             if stored is not None and stored.first_free + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
                 self.remove([record.path])
                 stored = None
-            is_new = stored is None
+            generation, is_new = generation_of(connection), stored is None
             if stored is None:
-                new_id = insert_file(connection, record)
-                stored = StoredFile(id=new_id, path=record.path, title=record.title, first_free=0)
-            next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation_of(connection))
-            write_file(connection, stored.id, record, next_chunk=next_chunk, is_new=is_new)
+                stored = insert_file(connection, record, next_chunk=len(chunks))
+                replace_chunks(connection, stored, record.title, chunks, generation=generation)
+            else:
+                next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation)
+                update_file(connection, stored.id, record, next_chunk=next_chunk)
+            _insert_details(connection, stored.id, record)
             documents.store_rows_digest(connection, stored.id)
             record_change(connection, stored.id, record.path if is_new else None)
 

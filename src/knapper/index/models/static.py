@@ -435,7 +435,7 @@ def _holds_letter(token: bytes) -> bool:
     return any(character.isalnum() for character in token.decode(errors="replace"))
 
 
-_POOLED_TEXTS = 256
+_POOLED_TEXTS = 512
 """Texts that are pooled at a time, which limits the memory for their tokens."""
 _SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""

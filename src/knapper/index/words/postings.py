@@ -422,7 +422,8 @@ def _read_occurrences(
     spelled, term_starts = terms
     vocabulary = f"temp.vocabulary_{table.name}_all"
     connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, instance)")
-    columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in enumerate(table.columns))
+    # The last column holds the text, and so most words; SQLite compares one name after the other.
+    columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in reversed([*enumerate(table.columns)]))
     sql = (
         f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END, ' ') FROM {vocabulary}"
         " WHERE term >= CAST(?1 AS TEXT) AND term <= CAST(?2 AS TEXT)"
