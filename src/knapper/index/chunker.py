@@ -529,7 +529,7 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
                 batch = pickle.load(process.stdout)  # noqa: S301 - written by the process that was started above
                 batches_done += 1
                 yield batch
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # a stream that was cut short may raise any
             return batches_done
         finally:
             # Also where the caller stops early: the rest of the batches isn't wanted any more.
