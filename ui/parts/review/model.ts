@@ -248,7 +248,7 @@ export function withEnds(text: string): string {
 }
 
 /** Characters that show nothing, or reorder what stands beside them; those that scripts and emoji need aren't among them. */
-const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e01ef}]/gu;
+const HIDDEN = /(?![\t\n\r])\p{Cc}|[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e01ef}]/gu;
 
 /** The text with such characters by their numbers, as `⟨U+202E⟩`: nobody shall accept what isn't seen. */
 export function revealed(text: string): string {
