@@ -1,6 +1,6 @@
 """Start Knapper's MCP server with the arguments of the bundle's manifest."""
 
-from knapper.cli.start import main
+from knapper.cli.__main__ import main
 
 if __name__ == "__main__":
     main()
