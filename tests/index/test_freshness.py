@@ -65,34 +65,31 @@ def test_a_note_is_found_right_after_its_save_or_the_answer_says_that_it_may_mis
     assert sum(found for found, _ in seen) > 25
 
 
-@pytest.mark.parametrize("reader", ["own", "other"])
-def test_a_reader_beside_a_watcher_looks_at_no_files(
-    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(params=["own", "other"])
+def beside_watcher(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[Engine]:
+    """An engine beside a watcher, in its process or as another's, that can't scan the vault."""
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
         monkeypatch.setattr(refresh, "VaultScan", _not_scanned)
-        asked = engine if reader == "own" else other
-        before = dt.datetime.now().astimezone() - dt.timedelta(milliseconds=1)
-        freshness = asked.freshen()
-
-        assert freshness.is_current
-        assert before <= dt.datetime.fromisoformat(freshness.as_of) <= dt.datetime.now().astimezone()
+        yield engine if request.param == "own" else other
 
 
-@pytest.mark.parametrize("reader", ["own", "other"])
-def test_a_state_beside_a_watcher_has_what_was_saved(
-    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    with worlds.engine(root, tmp_path / "s") as engine, followed(engine), worlds.engine(root, tmp_path / "s") as other:
-        monkeypatch.setattr(refresh, "VaultScan", _not_scanned)
-        asked = engine if reader == "own" else other
-        worlds.fill(root, {"b.md": "beta\n"})
-        freshness = asked.check_freshness()
+def test_a_reader_beside_a_watcher_looks_at_no_files(beside_watcher: Engine) -> None:
+    before = dt.datetime.now().astimezone() - dt.timedelta(milliseconds=1)
+    freshness = beside_watcher.freshen()
 
-        assert freshness.is_current
-        assert is_found(asked, "beta")
+    assert freshness.is_current
+    assert before <= dt.datetime.fromisoformat(freshness.as_of) <= dt.datetime.now().astimezone()
+
+
+def test_a_state_beside_a_watcher_has_what_was_saved(beside_watcher: Engine) -> None:
+    worlds.fill(beside_watcher.view.root, {"b.md": "beta\n"})
+    freshness = beside_watcher.check_freshness()
+
+    assert freshness.is_current
+    assert is_found(beside_watcher, "beta")
 
 
 def _not_scanned(*_: object) -> object:
