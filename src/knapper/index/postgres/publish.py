@@ -498,18 +498,21 @@ class _Work:
             "state": note.source.state,
             "generation": self._generation,
             "vectors": sum(chunk.vector is not None for chunk in note.chunks),
+            "chunks": len(note.chunks),
             "record": rows.encode_record(record),
             "content": note.content,
             "id": known,
         }
         sql = (
-            "INSERT INTO files (path, target, state, generation, vectors, record, content) VALUES"
-            " (%(path)s, %(target)s, %(state)s, %(generation)s, %(vectors)s, %(record)s, %(content)s) RETURNING id"
+            "INSERT INTO files (path, target, state, generation, vectors, chunks, record, content) VALUES"
+            " (%(path)s, %(target)s, %(state)s, %(generation)s, %(vectors)s, %(chunks)s, %(record)s, %(content)s)"
+            " RETURNING id"
         )
         if known is not None:
             sql = (
                 "UPDATE files SET target = %(target)s, state = %(state)s, generation = %(generation)s,"
-                " vectors = %(vectors)s, record = %(record)s, content = %(content)s WHERE id = %(id)s RETURNING id"
+                " vectors = %(vectors)s, chunks = %(chunks)s, record = %(record)s, content = %(content)s"
+                " WHERE id = %(id)s RETURNING id"
             )
         row = self._session.execute(sql, values).fetchone()
         file = int(row[0]) if row else 0
@@ -531,7 +534,7 @@ class _Work:
                     copy.write_row((i, chunk.kind, chunk.position, len(tokens) - gaps, tokens, chunk.row))
             with cursor.copy("COPY postings FROM STDIN") as copy:
                 for i, _, tokens in numbered:
-                    weights = weigh(tokens)
+                    weights = rows.weigh(tokens)
                     uses.update(weights.keys())
                     for term, weight in weights.items():
                         copy.write_row((term, i, weight, len(tokens) - gaps))
@@ -595,19 +598,6 @@ class _Work:
                 f" WITH ({_GRAPH_OPTIONS})"
             )
             self._write_meta({"graph": "1"})
-
-
-def weigh(tokens: Sequence[int]) -> Counter[int]:
-    """Return how much each word of a chunk weighs, by the columns in which it stands."""
-    weights: Counter[int] = Counter()
-    columns = iter(CHUNKS.columns.values())
-    weight = next(columns)
-    for token in tokens:
-        if token == GAP:
-            weight = next(columns)
-        else:
-            weights[token] += weight
-    return weights
 
 
 def _show(mask: bytearray, file: int, policy: Policy, path: str, target: str) -> None:

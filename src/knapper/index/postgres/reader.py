@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -21,6 +21,7 @@ from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
 from knapper.index.postgres import rows, schema
 from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
 from knapper.index.postgres.rows import decode_chunk
+from knapper.index.postgres.schema import TableState
 from knapper.index.postgres.snapshot import PublishedSnapshots, PublishedState
 from knapper.index.refresh import Freshness, Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from knapper.vault.parser import Note
 
 
-_STATE_META: Final = "published"
-"""Key of the state that the mirror holds: the vault's id, this role's rules, and the generation."""
 _LOCK_WAIT_S: Final = 60.0
 _BATCH_RECORDS: Final = 1_000
 
@@ -56,54 +55,6 @@ def no_files_error(vault: str, writer: str = "") -> RefusedError:
         code="no_files",
         hint=f"do that on {writer}" if writer else "do that on the machine with the files",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorState:
-    """Which state of the database the mirror holds."""
-
-    vault_id: str = ""
-    rules: str = ""
-    generation: int = -1
-    stamp: str = ""
-
-    @classmethod
-    def read(cls, store: IndexStore) -> MirrorState:
-        """Read it from the mirror."""
-        parts = store.meta(_STATE_META).split()
-        if len(parts) != len(fields(cls)):
-            return cls()
-        vault_id, rules, generation, stamp = parts
-        return cls(vault_id=vault_id, rules=rules, generation=int(generation), stamp=stamp)
-
-    def __str__(self) -> str:
-        """Return how the mirror stores it."""
-        return f"{self.vault_id} {self.rules} {self.generation} {self.stamp}"
-
-    def is_in(self, session: Session) -> bool:
-        """Return whether the database was in this state, and keeps what has changed since."""
-        sql = "SELECT 1 FROM history WHERE generation = %s AND stamp = %s"
-        return session.execute(sql, (self.generation, self.stamp)).fetchone() is not None
-
-
-def read_state(session: Session) -> tuple[dict[str, str], MirrorState]:
-    """Return what is stored about the tables, and the state that a session sees, in one query.
-
-    Raises:
-        StorageError: A reader of this version doesn't understand the tables, or they aren't filled yet.
-    """
-    found = session.execute(
-        "SELECT key, value FROM meta"
-        " UNION ALL SELECT ' rules', rules FROM sight WHERE role = current_user"
-        # The CASE keeps the planner from reading another key's value as a number.
-        " UNION ALL SELECT ' stamp', stamp FROM history WHERE generation ="
-        " (SELECT CASE WHEN key = 'generation' THEN value::bigint END FROM meta WHERE key = 'generation')"
-    )
-    meta = {str(key): str(value) for key, value in found}
-    rules, stamp = meta.pop(" rules", "-"), meta.pop(" stamp", "-")
-    schema.check_meta(meta)
-    generation = int(meta.get("generation", "0"))
-    return meta, MirrorState(vault_id=meta.get("id", "-"), rules=rules, generation=generation, stamp=stamp)
 
 
 def _count_pending(meta: Mapping[str, str]) -> int:
@@ -131,10 +82,10 @@ class Mirror:
             ConflictError: Another process has been writing the mirror for a minute.
         """
         with self.server.snapshot() as session:
-            meta, target = read_state(session)
+            meta, target = schema.read_state(session)
             _ = self._follow(session, meta, target)
             with self.store.database.snapshot() as connection:
-                yield PublishedState(session=session, meta=meta, mirror=connection)
+                yield PublishedState(session=session, meta=meta, at=target, mirror=connection)
 
     def sync(self, *, full: bool = False, progress: Progress | None = None) -> RefreshOutcome:
         """Bring the mirror up to the database.
@@ -144,7 +95,7 @@ class Mirror:
             ConflictError: The same.
         """
         with self.server.snapshot() as session:
-            meta, target = read_state(session)
+            meta, target = schema.read_state(session)
             self.pending = _count_pending(meta)
             return self._follow(session, meta, target, full=full, progress=progress)
 
@@ -169,7 +120,7 @@ class Mirror:
         self,
         session: Session,
         meta: Mapping[str, str],
-        target: MirrorState,
+        target: TableState,
         *,
         full: bool = False,
         progress: Progress | None = None,
@@ -177,7 +128,7 @@ class Mirror:
         """Take in what the database has changed since the mirror's state."""
         from knapper.index.refresh import RefreshOutcome  # noqa: PLC0415 - shared with the engine, which imports it late
 
-        if not full and MirrorState.read(self.store) == target:
+        if not full and TableState.read(self.store) == target:
             return RefreshOutcome()
         with self._lock.acquire(wait_s=_LOCK_WAIT_S) as is_acquired:
             if not is_acquired:
@@ -185,13 +136,13 @@ class Mirror:
                     f"another process is copying the vault '{self.server.vault}' from {self.server.shown}",
                     hint="wait for it to end; `knap status` shows how far it is",
                 )
-            known = MirrorState.read(self.store)
+            known = TableState.read(self.store)
             is_same = (known.vault_id, known.rules) == (target.vault_id, target.rules)
             if not full and is_same and known.generation >= target.generation and self._was_quicker(known):
                 return RefreshOutcome()
             if full or not is_same or not known.is_in(session):
                 self.store.clear()
-                known = MirrorState()
+                known = TableState()
             outcome = RefreshOutcome()
             self._remove(session, known, outcome)
             self._add(session, known, outcome, progress)
@@ -199,15 +150,15 @@ class Mirror:
                 self.store.set_meta("complete", "1")
                 self.store.set_meta("built", meta.get("built", ""))
                 self.store.forget()
-                self.store.set_meta(_STATE_META, str(target))
+                self.store.set_meta(schema.STATE_META, str(target))
             return outcome
 
-    def _was_quicker(self, known: MirrorState) -> bool:
+    def _was_quicker(self, known: TableState) -> bool:
         """Return whether another process has taken in a later state; else an older one of the database came back."""
         with self.server.snapshot() as session:
             return known.is_in(session)
 
-    def _remove(self, session: Session, known: MirrorState, outcome: RefreshOutcome) -> None:
+    def _remove(self, session: Session, known: TableState, outcome: RefreshOutcome) -> None:
         if known.generation < 0:
             return
         gone = {
@@ -220,7 +171,7 @@ class Mirror:
         self.store.remove(removed)
         outcome.removed = len(removed)
 
-    def _add(self, session: Session, known: MirrorState, outcome: RefreshOutcome, progress: Progress | None) -> None:
+    def _add(self, session: Session, known: TableState, outcome: RefreshOutcome, progress: Progress | None) -> None:
         with session.cursor("records") as cursor:
             cursor.itersize = _BATCH_RECORDS
             cursor.execute("SELECT id, record FROM files WHERE generation > %s ORDER BY id", (known.generation,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b, sha256
@@ -276,6 +277,19 @@ class ChunkTokenizer:
     def close(self) -> None:
         """Close the table."""
         self._connection.close()
+
+
+def weigh(tokens: Sequence[int]) -> Counter[int]:
+    """Return how much each word of a chunk weighs, by the columns in which it stands."""
+    weights: Counter[int] = Counter()
+    columns = iter(CHUNKS.columns.values())
+    weight = next(columns)
+    for token in tokens:
+        if token == GAP:
+            weight = next(columns)
+        else:
+            weights[token] += weight
+    return weights
 
 
 def _decode_word(raw: bytes) -> str:

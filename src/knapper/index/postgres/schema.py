@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 from knapper.errors import SetupError, StorageError
@@ -12,9 +13,12 @@ from knapper.index.postgres.connection import MIN_SERVER, NOT_PUBLISHED_HINT
 
 if TYPE_CHECKING:
     from knapper.index.postgres.connection import Session
+    from knapper.index.store import IndexStore
 
 CHANNEL: Final = "knapper"
 """What is notified of a vault's changes, with its schema and generation."""
+STATE_META: Final = "published"
+"""Under which a mirror stores its state: the vault's id, this role's rules, and the generation with its stamp."""
 FORMAT: Final = f"1.{database.SCHEMA_VERSION}"
 """Version of what the rows hold: a writer of another one writes all of them anew, a reader of another one refuses."""
 
@@ -88,7 +92,15 @@ def _policies() -> list[str]:
     ]
 
 
-MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_TABLES, *_policies()),)
+_CHUNK_COUNTS: Final[Sequence[str]] = (
+    "ALTER TABLE files ADD COLUMN chunks int NOT NULL DEFAULT 0",
+    f"UPDATE files SET chunks = c.n FROM (SELECT id >> {database.CHUNK_BITS} AS file, COUNT(*) AS n FROM chunks"
+    " GROUP BY 1) AS c WHERE c.file = files.id",
+    "DROP INDEX files_generation",
+    "CREATE INDEX files_generation ON files (generation) INCLUDE (id, chunks)",
+)
+"""Tells a reader where the chunks of each file are, without a look at them."""
+MIGRATIONS: Final[Sequence[Sequence[str]]] = ((*_TABLES, *_policies()), _CHUNK_COUNTS)
 """The statements that lead from each version of the tables to the next; the first makes them."""
 VERSION: Final = len(MIGRATIONS)
 
@@ -150,9 +162,10 @@ def check_meta(meta: Mapping[str, str]) -> None:
     Raises:
         StorageError: It doesn't, or they aren't filled yet.
     """
-    if int(meta.get("schema", "0")) > VERSION:
+    version = int(meta.get("schema", "0"))
+    if version > VERSION:
         raise _newer_error()
-    if meta.get("format") != FORMAT:
+    if version < VERSION or meta.get("format") != FORMAT:
         raise StorageError(
             "the vault in the database was published by another version of Knapper",
             code="not_published",
@@ -160,6 +173,54 @@ def check_meta(meta: Mapping[str, str]) -> None:
         )
     if meta.get("complete") != "1":
         raise StorageError("the vault isn't wholly in the database yet", code="not_published", hint=NOT_PUBLISHED_HINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """Which state of a vault's tables something was read from."""
+
+    vault_id: str = ""
+    rules: str = ""
+    generation: int = -1
+    stamp: str = ""
+
+    @classmethod
+    def read(cls, store: IndexStore) -> TableState:
+        """Read that of a mirror."""
+        parts = store.meta(STATE_META).split()
+        if len(parts) != len(fields(cls)):
+            return cls()
+        vault_id, rules, generation, stamp = parts
+        return cls(vault_id=vault_id, rules=rules, generation=int(generation), stamp=stamp)
+
+    def __str__(self) -> str:
+        """Return how the mirror stores it."""
+        return f"{self.vault_id} {self.rules} {self.generation} {self.stamp}"
+
+    def is_in(self, session: Session) -> bool:
+        """Return whether the tables were in this state, and keep what has changed since."""
+        sql = "SELECT 1 FROM history WHERE generation = %s AND stamp = %s"
+        return session.execute(sql, (self.generation, self.stamp)).fetchone() is not None
+
+
+def read_state(session: Session) -> tuple[dict[str, str], TableState]:
+    """Return what is stored about the tables, and the state that a session sees, in one query.
+
+    Raises:
+        StorageError: A reader of this version doesn't understand the tables, or they aren't filled yet.
+    """
+    found = session.execute(
+        "SELECT key, value FROM meta"
+        " UNION ALL SELECT ' rules', rules FROM sight WHERE role = current_user"
+        # The CASE keeps the planner from reading another key's value as a number.
+        " UNION ALL SELECT ' stamp', stamp FROM history WHERE generation ="
+        " (SELECT CASE WHEN key = 'generation' THEN value::bigint END FROM meta WHERE key = 'generation')"
+    )
+    meta = {str(key): str(value) for key, value in found}
+    rules, stamp = meta.pop(" rules", "-"), meta.pop(" stamp", "-")
+    check_meta(meta)
+    generation = int(meta.get("generation", "0"))
+    return meta, TableState(vault_id=meta.get("id", "-"), rules=rules, generation=generation, stamp=stamp)
 
 
 def grant(session: Session, schema: str, roles: Sequence[str]) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from knapper.index import database
 from knapper.index.documents import Filter, FilterMasks, StateCache
 from knapper.index.postgres import rows
+from knapper.index.postgres.lists import Hits, RankedWord, StateLists, WordLists
 from knapper.index.postgres.rows import GAP
 from knapper.index.snapshot import find_corrections
 from knapper.index.tokenizer import Query, Stemmer, Term
 from knapper.index.words import fts5, fulltext
 from knapper.index.words.fts5 import CHUNKS, QueryWord, inverse_document_frequency
 from knapper.index.words.fulltext import KeywordRanker, NameScores
-from knapper.index.words.postings import K1, B
+from knapper.index.words.postings import K1
 from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from knapper.index.postgres.connection import Session
+    from knapper.index.postgres.schema import TableState
     from knapper.index.store import ChunkRow
 
 _MAX_CACHED_MASKS: Final = 32
@@ -43,6 +45,7 @@ class PublishedState:
 
     session: Session
     meta: Mapping[str, str]
+    at: TableState
     mirror: sqlite3.Connection
 
 
@@ -51,12 +54,10 @@ OpenState = Callable[[], AbstractContextManager[PublishedState]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileIds:
-    """The files' ids in the mirror and in the database."""
+    """The files' ids in the mirror, ascending, and in the database."""
 
     local: NDArray[np.int64]
     stored: NDArray[np.int64]
-    stored_of: Mapping[int, int]
-    local_of: Mapping[int, int]
 
 
 class PublishedSnapshots:
@@ -66,9 +67,9 @@ class PublishedSnapshots:
         """Rank in the states that *open_state* opens."""
         self._open_state = open_state
         self.keywords = KeywordRanker()
+        self.lists = WordLists()
         self.allowed = allowed
         self.masks: StateCache[bytes] = StateCache(_MAX_CACHED_MASKS)
-        self.totals: StateCache[int] = StateCache(_MAX_CACHED_MASKS)
         self.ids: StateCache[_FileIds] = StateCache(1)
 
     @contextmanager
@@ -88,25 +89,6 @@ class PublishedSnapshots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Hits:
-    """The chunks with a word or phrase that isn't one whole token, as arrays for the next query."""
-
-    chunks: list[int]
-    weights: list[int]
-    words: list[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ranked:
-    """One word of the question: its gain, and its token or its chunks."""
-
-    gain: float
-    token: int = 0
-    hits: _Hits | None = None
-    is_phrase: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSnapshot:
     """One consistent state of a published vault; see `knapper.index.snapshot.IndexSnapshot`."""
 
@@ -117,37 +99,25 @@ class PublishedSnapshot:
     """Vectors that were read already: ranking and the hits' cosines need the same ones."""
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
-        """Score in SQL every chunk with any of the words, and sort them."""
+        """Add up the lists of the words in memory; what isn't one whole token is found in SQL."""
         rows = self._find_tokens(query)
         content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), rows))
         phrases = [self._rank_phrase(term, rows) for term in query.phrases]
         ranked = [one for one in (*content, *phrases) if one.token or (one.hits and one.hits.chunks)]
         if not ranked or any(one.hits is not None and not one.hits.chunks for one in phrases):
             return {}
-        parts: list[str] = []
-        values: list[Any] = []
-        for one in ranked:
-            if one.hits is None:
-                parts.append("SELECT chunk, %s::float8, weight, words, %s FROM postings WHERE term = %s")
-                values += [one.gain, not one.is_phrase, one.token]
-            else:
-                parts.append(
-                    "SELECT h.chunk, %s::float8, h.weight, h.words, %s"
-                    " FROM unnest(%s::bigint[], %s::int[], %s::int[]) AS h(chunk, weight, words)"
-                )
-                values += [one.gain, not one.is_phrase, one.hits.chunks, one.hits.weights, one.hits.words]
-        conditions, more = self._conditions("h.chunk", where)
-        self._add_required(conditions, more, phrases)
-        self._add_excluded(conditions, more, query.excluded, rows)
-        needs_word = " HAVING bool_or(h.is_word)" if any(not one.is_phrase for one in ranked) else ""
-        flat, slope = K1 * (1 - B), K1 * B / self._mean_length
-        sql = (
-            f"SELECT h.chunk, sum(h.gain * h.weight / (h.weight + %s::float8 + %s::float8 * h.words)) AS score"
-            f" FROM ({' UNION ALL '.join(parts)}) AS h(chunk, gain, weight, words, is_word)"
-            f" WHERE {' AND '.join(conditions)} GROUP BY h.chunk{needs_word}"
-            " ORDER BY score DESC, h.chunk LIMIT %s"
-        )
-        return {int(i): float(score) for i, score in self._select(sql, [flat, slope, *values, *more, limit])}
+        excluded = self._find_excluded(query.excluded, rows)
+        with self._lists() as lists:
+            norms = self._norms(lists, where)
+            return lists.best(self.state.session, ranked, norms, excluded=excluded, limit=limit)
+
+    def _lists(self) -> AbstractContextManager[StateLists]:
+        return self.cache.lists.at(self.state.session, self.state.at, self.state.meta)
+
+    def _norms(self, lists: StateLists, where: Filter) -> NDArray[np.float64]:
+        """Return the norms of the chunks that a filter leaves; the policy is part of it."""
+        name = "" if where.trivial else where.cache_key
+        return lists.norms(self.state.session, name, lambda: self._shown(where), has_log=where.include_log)
 
     def names(self, query: Query, where: Filter) -> NameScores:
         """Rank titles, aliases and headings in the mirror."""
@@ -157,8 +127,10 @@ class PublishedSnapshot:
             allowed=self._mask(where),
             rareness=lambda question: self._rareness(question, self._find_tokens(query), where),
         )
-        stored_of = self._ids.stored_of
-        return replace(names, by_file={stored_of[i]: score for i, score in names.by_file.items() if i in stored_of})
+        ids, named = self._ids, np.fromiter(names.by_file, np.int64, len(names.by_file))
+        places = np.minimum(ids.local.searchsorted(named), max(len(ids.local) - 1, 0))
+        stored = ids.stored[places].tolist()
+        return replace(names, by_file=dict(zip(stored, names.by_file.values(), strict=True)))
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
@@ -272,15 +244,9 @@ class PublishedSnapshot:
         return int(rows[0][0]) if rows else None
 
     def lengths(self, notes: Sequence[int], *, most: int) -> Sequence[int]:
-        """Query the range of each note's chunk ids, no further than needed."""
-        rows = self._select(
-            "SELECT n.id, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
-            " WHERE c.id >= n.id << %s AND c.id < (n.id + 1) << %s LIMIT %s) AS counted)"
-            " FROM unnest(%s::bigint[]) AS n(id)",
-            [database.CHUNK_BITS, database.CHUNK_BITS, most, list(notes)],
-        )
-        count_of = dict(rows)
-        return [int(count_of[note]) for note in notes]
+        """Look up the number of each file's chunks, which came with the lists."""
+        with self._lists() as lists:
+            return lists.lengths(notes, most=most)
 
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
@@ -323,27 +289,28 @@ class PublishedSnapshot:
         return self.cache.ids.get(self.state.mirror, "", self._read_ids)
 
     def _read_ids(self) -> _FileIds:
-        rows = self.state.mirror.execute("SELECT id, inode FROM files").fetchall()
-        pairs = np.array(rows, np.int64).reshape(-1, 2)
-        return _FileIds(
-            local=pairs[:, 0],
-            stored=pairs[:, 1],
-            stored_of=dict(rows),
-            local_of={stored: local for local, stored in rows},
-        )
+        sql = "SELECT group_concat(id || ' ' || inode, ' ') FROM (SELECT id, inode FROM files ORDER BY id)"
+        pairs = np.fromstring(self.state.mirror.execute(sql).fetchone()[0] or "", np.int64, sep=" ")
+        return _FileIds(local=pairs[::2], stored=pairs[1::2])
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.cache.allowed.mask(self.state.mirror, where)
 
+    def _shown(self, where: Filter) -> NDArray[np.bool_] | None:
+        """Return the filter's mask over the database's ids; None where it leaves all."""
+        mask, ids = self._mask(where), self._ids
+        if mask is None:
+            return None
+        shown = np.zeros(int(ids.stored.max(initial=0)) + 1, np.bool_)
+        shown[ids.stored] = mask[ids.local]
+        return shown
+
     def _bits(self, where: Filter) -> bytes:
-        """Return the filter's mask over the database's ids."""
+        """Return the filter's mask over the database's ids, as bits."""
 
         def compute() -> bytes:
-            mask, ids = self._mask(where), self._ids
-            flags = np.zeros(int(ids.stored.max(initial=0)) + 1, np.bool_)
-            if mask is not None:
-                flags[ids.stored] = mask[ids.local]
-            return np.packbits(flags, bitorder="little").tobytes()
+            shown = self._shown(where)
+            return b"" if shown is None else np.packbits(shown, bitorder="little").tobytes()
 
         return self.cache.masks.get(self.state.mirror, where.cache_key, compute)
 
@@ -374,27 +341,27 @@ class PublishedSnapshot:
         rows = self._select("SELECT term, id, rows FROM terms WHERE term = ANY(%s) AND rows > 0", [stems])
         return {str(term): (int(i), int(count)) for term, i, count in rows}
 
-    def _rank(self, question: Sequence[QueryWord], found: Mapping[str, tuple[int, int]]) -> list[_Ranked]:
-        ranked: list[_Ranked] = []
+    def _rank(self, question: Sequence[QueryWord], found: Mapping[str, tuple[int, int]]) -> list[RankedWord]:
+        ranked: list[RankedWord] = []
         for word in question:
             if word.token:
                 token, count = found.get(rows.term_key(word.token), (0, 0))
                 gain = word.times * self._gain(count)
-                ranked += [_Ranked(gain=gain, token=token)] if count else []
+                ranked += [RankedWord(gain=gain, token=token, count=count)] if count else []
                 continue
             prefix = word.expression.endswith("*")
             term = Term(text=word.expression.removesuffix("*")[1:-1].replace('""', '"'), prefix=prefix)
             hits = self._find_hits(self._stems(term), found, prefix=prefix)
             gain = word.times * self._gain(len(hits.chunks))
-            ranked += [_Ranked(gain=gain, hits=hits)] if hits.chunks else []
+            ranked += [RankedWord(gain=gain, hits=hits)] if hits.chunks else []
         return ranked
 
-    def _rank_phrase(self, term: Term, rows: Mapping[str, tuple[int, int]]) -> _Ranked:
+    def _rank_phrase(self, term: Term, rows: Mapping[str, tuple[int, int]]) -> RankedWord:
         hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
-        return _Ranked(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
+        return RankedWord(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
 
     @staticmethod
-    def _heaviest(ranked: Sequence[_Ranked]) -> Sequence[_Ranked]:
+    def _heaviest(ranked: Sequence[RankedWord]) -> Sequence[RankedWord]:
         """Return the words of a passage that weigh most."""
         return sorted(ranked, key=lambda one: -one.gain)[: fulltext.MAX_RANKED_WORDS]
 
@@ -408,11 +375,9 @@ class PublishedSnapshot:
         where = replace(where, include_log=True)
         counts, total = dict(found.values()), self._total
         if not where.trivial:
-            conditions, values = self._conditions("p.chunk", where)
-            condition = " AND ".join(["p.term = ANY(%s)", *conditions])
-            sql = f"SELECT p.term, COUNT(*) FROM postings p WHERE {condition} GROUP BY p.term"
-            counts = {int(i): int(count) for i, count in self._select(sql, [list(counts), *values])}
-            total = self.cache.totals.get(self.state.mirror, where.cache_key, lambda: self.count(where)[0])
+            with self._lists() as lists:
+                norms = self._norms(lists, where)
+                counts, total = lists.counts(self.state.session, counts, norms)
         rareness: dict[QueryWord, float] = {}
         for word in question:
             stems = [rows.term_key(stem) for stem in word.stems]
@@ -439,7 +404,7 @@ class PublishedSnapshot:
         *,
         prefix: bool,
         within: Sequence[int] | None = None,
-    ) -> _Hits:
+    ) -> Hits:
         """Find the chunks with a phrase, or a word that begins so, and how much it weighs in each."""
         groups = [[rows[stem][0]] if stem in rows else [] for stem in stems]
         if prefix and stems:
@@ -447,7 +412,7 @@ class PublishedSnapshot:
             sql = "SELECT id FROM terms WHERE term >= %s AND term < %s AND rows > 0"
             groups[-1] = [int(i) for (i,) in self._select(sql, [last, last + _LAST_CHARACTER])]
         if not groups or not all(groups):
-            return _Hits(chunks=[], weights=[], words=[])
+            return Hits(chunks=[], weights=[], words=[])
         limits, values = ("", []) if within is None else (" AND {}.{} = ANY(%s)", [list(within)])
         if len(groups) == 1:
             sql = (
@@ -459,7 +424,7 @@ class PublishedSnapshot:
             sql, parameters = _phrase_sql(groups)
             sql, parameters = sql.format(limits=limits.format("c", "id")), [*parameters, *values]
         hits = self._select(sql, parameters)
-        return _Hits(chunks=[i for i, _, _ in hits], weights=[w for _, w, _ in hits], words=[n for _, _, n in hits])
+        return Hits(chunks=[i for i, _, _ in hits], weights=[w for _, w, _ in hits], words=[n for _, _, n in hits])
 
     def _is_present(self, term: Term, where: Filter, rows: Mapping[str, tuple[int, int]]) -> bool:
         """Return whether a chunk of an allowed file holds a word."""
@@ -475,28 +440,18 @@ class PublishedSnapshot:
         sql = f"SELECT 1 FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)} LIMIT 1"
         return bool(hits.chunks and self._select(sql, [hits.chunks, *values]))
 
-    @staticmethod
-    def _add_required(conditions: list[str], values: list[Any], phrases: Sequence[_Ranked]) -> None:
-        """Keep the chunks with all phrases."""
-        kept = [{*one.hits.chunks} for one in phrases if one.hits is not None]
-        if kept:
-            conditions.append("h.chunk = ANY(%s)")
-            first, *others = kept
-            values.append(sorted(first.intersection(*others)))
-
-    def _add_excluded(
-        self, conditions: list[str], values: list[Any], terms: Sequence[Term], rows: Mapping[str, tuple[int, int]]
-    ) -> None:
-        """Leave out the chunks with what the question excludes."""
+    def _find_excluded(self, terms: Sequence[Term], rows: Mapping[str, tuple[int, int]]) -> list[RankedWord]:
+        """Return what no chunk may have, as far as any has it."""
+        excluded: list[RankedWord] = []
         for term in terms:
             stems = self._stems(term)
             if len(stems) == 1 and not term.prefix:
-                token = rows.get(stems[0], (0, 0))[0]
-                conditions.append("NOT EXISTS (SELECT 1 FROM postings x WHERE x.term = %s AND x.chunk = h.chunk)")
-                values.append(token)
+                token, count = rows.get(stems[0], (0, 0))
+                excluded += [RankedWord(gain=1.0, token=token, count=count)] if count else []
             else:
-                conditions.append("h.chunk <> ALL(%s::bigint[])")
-                values.append(self._find_hits(stems, rows, prefix=term.prefix).chunks)
+                hits = self._find_hits(stems, rows, prefix=term.prefix)
+                excluded += [RankedWord(gain=1.0, hits=hits)] if hits.chunks else []
+        return excluded
 
 
 def _phrase_sql(groups: Sequence[Sequence[int]]) -> tuple[str, list[Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from knapper.index import database
 from knapper.index.words import fts5, postings
@@ -23,7 +23,7 @@ from knapper.system.arrays import np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ROUNDING: Final = 1e-9
+ROUNDING: Final = 1e-9
 """By how much sums in another order may differ, relatively; a row that near to the threshold isn't left out."""
 _KEPT_MASKS: Final = 16
 """Of 0.1 MB for 100,000 rows each."""
@@ -94,8 +94,42 @@ def _positions(known: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[np.
     return places, known[places] == ids if len(known) else np.zeros(len(ids), np.bool_)
 
 
+class RankedTerm(Protocol):
+    """One word of a question, whose rows may have to be read first."""
+
+    @property
+    def bound(self) -> float:
+        """Return what no row's score is above."""
+        ...
+
+    @property
+    def cost(self) -> int:
+        """Return how long adding up all its rows takes, in rows at hand."""
+        ...
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """Return its rows, ascending."""
+        ...
+
+    def is_looked_up(self, chosen: int) -> bool:
+        """Return whether looking that many rows up is faster than adding up all."""
+        ...
+
+    def add_found(self, chosen: NDArray[Any], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        """Add the scores of those of its rows that are among the *chosen* ones."""
+        ...
+
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        """Add the scores of all its rows."""
+        ...
+
+
+_Term = TypeVar("_Term", bound=RankedTerm)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ScoredTerm:
+class ScoredTerm:
     """One word of a question with its rows."""
 
     rows: NDArray[Any]
@@ -118,6 +152,21 @@ class _ScoredTerm:
         values /= norms
         values *= self.gain
         return values
+
+    @property
+    def cost(self) -> int:
+        """Return how long adding up all its rows takes, in rows."""
+        return len(self.rows)
+
+    def is_looked_up(self, chosen: int) -> bool:
+        """Return whether looking that many rows up is faster than adding up all."""
+        return _SHORT_SHARE * chosen < len(self.rows)
+
+    def add_found(self, chosen: NDArray[Any], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        """Add the scores of those of its rows that are among the *chosen* ones."""
+        places, has_term = _positions(self.rows, chosen)
+        found = chosen[has_term]
+        sums[found] += self.scores(norms[found], places[has_term])
 
     def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
         """Add the scores of all its rows, in parts that the processor's nearest memory holds."""
@@ -183,7 +232,7 @@ class PostingsEngine:
             norms[state.find_rows(_matching_ids(connection, table, expression))] = np.inf
         every = [*terms, *required]
         sums = self._take_zeros(table, len(norms))
-        rows, scores, summed = _best_rows(every, norms, sums, question.limit)
+        rows, scores, summed = best_rows(every, norms, sums, question.limit)
         self._give_back(table, sums, summed)
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
@@ -352,7 +401,7 @@ class PostingsEngine:
         sums = self._spare_sums.pop(table.name, None)
         return sums if sums is not None and len(sums) == count else np.zeros(count)
 
-    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[_ScoredTerm]) -> None:
+    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[ScoredTerm]) -> None:
         """Keep sums for the next question, zeros again; only rows of *terms* were written to."""
         if sum(len(term.rows) for term in terms) > _MAX_CLEARED_SHARE * len(sums):
             sums.fill(0.0)
@@ -408,7 +457,7 @@ def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLis
 
 def _terms(
     connection: sqlite3.Connection, table: WordTable, state: _TableState, question_words: Sequence[QueryWord]
-) -> list[_ScoredTerm]:
+) -> list[ScoredTerm]:
     """Return those words that a row has, each with its rows."""
     added = _read_added(connection, table, state, [word.token for word in question_words if word.token])
     terms = [
@@ -438,7 +487,7 @@ def _read_added(
     return found
 
 
-def _token_term(table: WordTable, state: _TableState, word: QueryWord, added: NDArray[np.int64] | None) -> _ScoredTerm:
+def _token_term(table: WordTable, state: _TableState, word: QueryWord, added: NDArray[np.int64] | None) -> ScoredTerm:
     place, peak, _ = state.lists.find(word.token)
     rows, weights = state.lists.rows[place], state.lists.weights[place]
     count = len(rows)
@@ -453,14 +502,12 @@ def _token_term(table: WordTable, state: _TableState, word: QueryWord, added: ND
     if not count:
         rows, weights = rows[:0], weights[:0]
     gain = word.times * inverse_document_frequency(count, state.total) * (postings.K1 + 1)
-    return _ScoredTerm(
-        rows=rows, occurrences=weights, gain=gain, bound=gain * peak * (1 + _ROUNDING), scale=table.scale
-    )
+    return ScoredTerm(rows=rows, occurrences=weights, gain=gain, bound=gain * peak * (1 + ROUNDING), scale=table.scale)
 
 
 def _expression_term(
     connection: sqlite3.Connection, table: WordTable, state: _TableState, word: QueryWord
-) -> _ScoredTerm:
+) -> ScoredTerm:
     """Let SQLite score an expression of several tokens, such as a phrase or the beginning of a word."""
     scored = f"SELECT rowid AS id, {table.score_sql} AS score FROM {table.name} WHERE {table.name} MATCH ?"
     sql = f"SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({scored} ORDER BY rowid LIMIT -1)"
@@ -473,8 +520,8 @@ def _expression_term(
     order = np.argsort(state.ids(rows), kind="stable")
     values = np.empty(len(ids))
     values[order] = scores
-    bound = float(values.max(initial=0.0)) * (1 + _ROUNDING)
-    return _ScoredTerm(rows=rows, occurrences=values, gain=0.0, bound=bound, scale=1)
+    bound = float(values.max(initial=0.0)) * (1 + ROUNDING)
+    return ScoredTerm(rows=rows, occurrences=values, gain=0.0, bound=bound, scale=1)
 
 
 def _matching_ids(connection: sqlite3.Connection, table: WordTable, expression: str) -> NDArray[np.int64]:
@@ -483,7 +530,7 @@ def _matching_ids(connection: sqlite3.Connection, table: WordTable, expression: 
 
 
 def _leave_out(
-    norms: NDArray[np.float64], required: Sequence[_ScoredTerm], phrases: int, terms: Sequence[_ScoredTerm]
+    norms: NDArray[np.float64], required: Sequence[ScoredTerm], phrases: int, terms: Sequence[ScoredTerm]
 ) -> None:
     """Leave out the rows without all of the phrases, or beside phrases without any of the words."""
     if not phrases:
@@ -499,9 +546,9 @@ def _leave_out(
         norms[is_out] = np.inf
 
 
-def _best_rows(
-    terms: Sequence[_ScoredTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
-) -> tuple[NDArray[Any], NDArray[np.float64], Sequence[_ScoredTerm]]:
+def best_rows(
+    terms: Sequence[_Term], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
+) -> tuple[NDArray[Any], NDArray[np.float64], Sequence[_Term]]:
     """Return the rows with the highest scores, and possibly more, in any order, and the terms whose rows were summed.
 
     *sums* are zeros, and written to. Words are added up from the one that can count most; once the best rows so far
@@ -510,20 +557,18 @@ def _best_rows(
     Source: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
     """
     ordered = sorted(terms, key=lambda term: -term.bound)
-    left, rows_left = sum(term.bound for term in ordered), sum(len(term.rows) for term in ordered)
+    left, rows_left = sum(term.bound for term in ordered), sum(term.cost for term in ordered)
     candidates: NDArray[Any] | None = None
     sample: NDArray[Any] | None = None
-    summed: list[_ScoredTerm] = []
+    summed: list[_Term] = []
     for term in ordered:
         if candidates is None and sample is not None and rows_left > _LONG_SHARE * len(sums):
             sample, lowest = _cut_to_best(sample, sums, limit)
-            reachable = lowest * (1 - _ROUNDING) - left
+            reachable = lowest * (1 - ROUNDING) - left
             candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
-        left, rows_left = left - term.bound, rows_left - len(term.rows)
-        if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
-            places, has_term = _positions(term.rows, candidates)
-            found = candidates[has_term]
-            sums[found] += term.scores(norms[found], places[has_term])
+        left, rows_left = left - term.bound, rows_left - term.cost
+        if candidates is not None and term.is_looked_up(len(candidates)):
+            term.add_found(candidates, sums, norms)
             continue
         term.add_to(sums, norms)
         summed.append(term)

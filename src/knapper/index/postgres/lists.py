@@ -1,0 +1,518 @@
+"""Rank a published vault's chunks by words in memory: the lists of words as the database has them, each read once.
+
+The server takes a microsecond for each row of a frequent word, and for each question again. A list that was read is
+added up in nanoseconds a row, and follows what is published since. It was read by the role, so holds what that may see.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from knapper.errors import StorageError
+from knapper.index import database
+from knapper.index.postgres import rows
+from knapper.index.words import bm25, postings
+from knapper.index.words.bm25 import ScoredTerm
+from knapper.system.arrays import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from knapper.index.postgres.connection import Session
+    from knapper.index.postgres.schema import TableState
+
+MAX_LIST_BYTES: Final = 128 * 2**20
+"""Of all lists that are kept, 6 bytes a row; those that weren't asked for longest go first."""
+_SHORT_ROWS: Final = 2_000
+"""Lists of up to this length are read at once, in one query; of a longer one it is asked whether it is needed."""
+_READ_COST: Final = 30
+"""How many times as long it takes to read a row as to add it up."""
+_MAX_CHANGED_SHARE: Final = 0.1
+"""Of the chunks, that may have been published anew since the first lists were read; with more, all are read again."""
+_MIN_CHANGED: Final = 1_000
+_KEPT_NORMS: Final = 3
+"""Of 8 MB for a million chunks each, by filter."""
+_PLACE_MASK: Final = (1 << database.CHUNK_BITS) - 1
+_COPY_HEAD: Final = 19
+_COPY_TAIL: Final = 2
+"""Bytes before and after the rows of a binary copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """The chunks with a word or phrase that isn't one whole token: their ids, weights and lengths."""
+
+    chunks: list[int]
+    weights: list[int]
+    words: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedWord:
+    """One word of the question: its gain, and its token with the number of its chunks, or these themselves."""
+
+    gain: float
+    token: int = 0
+    count: int = 0
+    hits: Hits | None = None
+    is_phrase: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _WordList:
+    """The chunks with a word, by their places, ascending."""
+
+    rows: NDArray[np.int32]
+    weights: NDArray[Any]
+    peak: float
+    """The most that its occurrences count in any chunk, 0 to 1, at the mean length *mean*."""
+    mean: float
+    seen: int
+    """Number of places when it was read, or last brought up to date."""
+    drops: int
+    """Number of removals of files at that time."""
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of its arrays."""
+        return self.rows.nbytes + self.weights.nbytes
+
+
+class WordLists:
+    """Lends the lists of a vault's words at the state that a question sees; one question at a time, from any thread."""
+
+    def __init__(self) -> None:
+        """Begin without lists."""
+        self._lock = threading.Lock()
+        self._known: StateLists | None = None
+
+    @contextmanager
+    def at(self, session: Session, state: TableState, meta: Mapping[str, str]) -> Generator[StateLists]:
+        """Lend the lists, brought up to a state; *session* sees just that one.
+
+        Raises:
+            StorageError: The tables don't fit together.
+        """
+        with self._lock:
+            known = self._known
+            if known is not None and known.is_later_than(state):
+                # Begun before one that was quicker, whose lists are of more use to the next one.
+                yield StateLists(session, state, meta)
+                return
+            self._known = None  # whatever goes wrong from here on, a list may have been read in part
+            if known is None or (known.state != state and not known.follow(session, state, meta)):
+                known = StateLists(session, state, meta)
+            yield known
+            known.trim()
+            self._known = known
+
+
+class StateLists:
+    """The lists of words at one state of the tables; not thread-safe.
+
+    Each chunk has a place, in the order of the ids at first; those of a file published anew are behind all others.
+    """
+
+    def __init__(self, session: Session, state: TableState, meta: Mapping[str, str]) -> None:
+        """Read how many chunks each file has."""
+        self.state = state
+        self._bases = np.zeros(0, np.int64)
+        self._counts = np.zeros(0, np.int64)
+        self.files: NDArray[np.int64] = np.zeros(0, np.int64)
+        """The file of the chunk at each place."""
+        self._words = np.zeros(0, np.int32)
+        self._is_dropped = np.zeros(0, np.bool_)
+        self._lists: OrderedDict[int, _WordList] = OrderedDict()
+        self._added: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        """By token: place and weight in the chunks that were published since the first list was read."""
+        self._looked_up: Counter[int] = Counter()
+        """By token without a list: in how many chunks it was looked up."""
+        self._drops = 0
+        self._norms: OrderedDict[str, NDArray[np.float64]] = OrderedDict()
+        self._sums = np.zeros(0)
+        self._log: NDArray[np.int64] | None = None
+        self._set_totals(meta)
+        self._add_files(*_read_files(session, -1))
+        self._first_size = len(self.files)
+
+    def _set_totals(self, meta: Mapping[str, str]) -> None:
+        self._total, self._all_words = int(meta.get("chunks", "0")), int(meta.get("words", "0"))
+
+    @property
+    def _mean(self) -> float:
+        return max(self._all_words, 1) / max(self._total, 1)
+
+    def is_later_than(self, state: TableState) -> bool:
+        """Return whether this is a later state of the same tables for the same role."""
+        is_same = (self.state.vault_id, self.state.rules) == (state.vault_id, state.rules)
+        return is_same and self.state.generation > state.generation
+
+    def follow(self, session: Session, state: TableState, meta: Mapping[str, str]) -> bool:
+        """Take in what was published since; False where reading all anew is better."""
+        known = self.state
+        is_same = (known.vault_id, known.rules) == (state.vault_id, state.rules)
+        if not is_same or known.generation > state.generation or not known.is_in(session):
+            return False
+        ids, counts = _read_files(session, known.generation)
+        behind = len(self.files) - self._first_size + int(counts.sum())
+        if behind > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * self._first_size):
+            return False
+        gone = session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,)).fetchall()
+        self._drop_files([*ids.tolist(), *(int(file) for (file,) in gone)])
+        self._add_files(ids, counts)
+        self._add_words(session, ids)
+        self._set_totals(meta)
+        self._norms.clear()
+        self._log = None
+        self.state = state
+        return True
+
+    def _drop_files(self, files: Collection[int]) -> None:
+        for file in files:
+            if file < len(self._counts):
+                start = int(self._bases[file])
+                self._is_dropped[start : start + int(self._counts[file])] = True
+                self._counts[file] = 0
+        self._drops += bool(files)
+
+    def _add_files(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Give places to the chunks of files, behind all others."""
+        order = np.argsort(ids)
+        ids, counts = ids[order], counts[order]
+        missing = int(ids[-1]) + 1 - len(self._bases) if len(ids) else 0
+        if missing > 0:
+            self._bases = np.pad(self._bases, (0, missing))
+            self._counts = np.pad(self._counts, (0, missing))
+        self._bases[ids] = len(self.files) + np.cumsum(counts) - counts
+        self._counts[ids] = counts
+        more = int(counts.sum())
+        self.files = np.concatenate((self.files, np.repeat(ids, counts)))
+        self._words = np.pad(self._words, (0, more))
+        self._is_dropped = np.pad(self._is_dropped, (0, more))
+        self._sums = np.zeros(len(self.files))
+
+    def _add_words(self, session: Session, files: NDArray[np.int64]) -> None:
+        """Read all words of files that were published anew, for the lists that there are and those still to be read."""
+        ranges = [database.chunk_range(file) for file in files.tolist()]
+        found = session.execute(
+            "SELECT c.id, c.tokens, c.words FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b)"
+            " JOIN chunks c ON c.id >= r.a AND c.id < r.b ORDER BY c.id",
+            ([a for a, _ in ranges], [b for _, b in ranges]),
+        ).fetchall()
+        places = self.places(np.array([chunk for chunk, _, _ in found], np.int64))
+        for place, (_, tokens, words) in zip(places.tolist(), found, strict=True):
+            self._words[place] = words
+            for token, weight in rows.weigh(tokens).items():
+                self._added[token].append((place, weight))
+
+    def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the places of chunks by their ids.
+
+        Raises:
+            StorageError: One is of no file.
+        """
+        files = chunks >> database.CHUNK_BITS
+        if len(files) and int(files.max()) >= len(self._bases):
+            raise _unfit_error()
+        found = self._bases[files] + (chunks & _PLACE_MASK)
+        if len(found) and not ((found < len(self.files)) & (self.files.take(found, mode="clip") == files)).all():
+            raise _unfit_error()
+        return found
+
+    def ids(self, places: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the ids of chunks by their places."""
+        files = self.files[places]
+        return (files << database.CHUNK_BITS) + places - self._bases[files]
+
+    def lengths(self, files: Sequence[int], *, most: int) -> list[int]:
+        """Count the chunks of each file, up to *most*."""
+        return np.minimum(self._counts[np.array(files, np.int64)], most).tolist()
+
+    def norms(
+        self, session: Session, name: str, is_shown: Callable[[], NDArray[np.bool_] | None], *, has_log: bool
+    ) -> NDArray[np.float64]:
+        """Return what BM25 adds below the line for each chunk, infinite for those that may not be found.
+
+        Args:
+            session: Of this state.
+            name: Of the filter; norms are kept under it.
+            is_shown: Gives a mask by file id, or None where the filter leaves all files.
+            has_log: Whether chunks of the program's log may be found.
+        """
+        key = f"{name}|{has_log}"
+        norms = self._norms.get(key)
+        if norms is None:
+            norms = postings.row_norms(self._words, self._total, self._all_words)
+            norms[self._is_dropped] = np.inf
+            shown = is_shown()
+            if shown is not None:
+                norms[~shown[np.minimum(self.files, len(shown) - 1)] | (self.files >= len(shown))] = np.inf
+            if not has_log:
+                norms[self._log_places(session)] = np.inf
+            self._norms[key] = norms
+            if len(self._norms) > _KEPT_NORMS:
+                self._norms.popitem(last=False)
+        self._norms.move_to_end(key)
+        return norms
+
+    def _log_places(self, session: Session) -> NDArray[np.int64]:
+        if self._log is None:
+            found = session.execute("SELECT id FROM chunks WHERE kind = 'log'").fetchall()
+            self._log = self.places(np.array([i for (i,) in found], np.int64))
+        return self._log
+
+    def counts(
+        self, session: Session, tokens: Collection[int], norms: NDArray[np.float64]
+    ) -> tuple[dict[int, int], int]:
+        """Count the chunks that may be found with each token, and all of them."""
+        self._read([token for token in tokens if token not in self._lists], session)
+        is_found = np.isfinite(norms)
+        counts = {token: int(np.count_nonzero(is_found[self._list(token).rows])) for token in tokens}
+        return counts, int(np.count_nonzero(is_found))
+
+    def best(
+        self,
+        session: Session,
+        ranked: Sequence[RankedWord],
+        norms: NDArray[np.float64],
+        *,
+        excluded: Sequence[RankedWord],
+        limit: int,
+    ) -> dict[int, float]:
+        """Return the chunks with the highest scores, best first.
+
+        Args:
+            session: Of this state.
+            ranked: Words, of which a chunk has any, and phrases, of which it has each.
+            norms: Of the filter.
+            excluded: What no chunk may have.
+            limit: The number of chunks.
+        """
+        short = [one.token for one in (*ranked, *excluded) if one.token and one.count <= _SHORT_ROWS]
+        self._read([token for token in short if token not in self._lists], session)
+        if excluded:
+            norms = norms.copy()
+            for one in excluded:
+                norms[_Term(self, session, one).rows] = np.inf
+        terms = [_Term(self, session, one) for one in ranked if not one.is_phrase]
+        phrases = [_Term(self, session, one) for one in ranked if one.is_phrase]
+        if phrases:
+            found, scores, written = self._best_with(phrases, terms, norms)
+        else:
+            found, scores, summed = bm25.best_rows(terms, norms, self._sums, limit)
+            written = [term.rows for term in summed]
+        for each in written:
+            self._sums[each] = 0.0
+        ids = self.ids(found)
+        order = np.lexsort((ids, -scores))[:limit]
+        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+    def _best_with(
+        self, phrases: Sequence[_Term], terms: Sequence[_Term], norms: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.float64], list[NDArray[Any]]]:
+        """Score the chunks with all phrases, and any of the words where there are words."""
+        found = phrases[0].rows
+        for phrase in phrases[1:]:
+            found = np.intersect1d(found, phrase.rows)
+        found = found[np.isfinite(norms[found])]
+        for term in terms:
+            term.add_found(found, self._sums, norms)
+        if terms:
+            found = found[self._sums[found] > 0]
+        for phrase in phrases:
+            phrase.add_found(found, self._sums, norms)
+        return found, self._sums[found].copy(), [phrases[0].rows]
+
+    def term_of(self, session: Session, word: RankedWord) -> ScoredTerm:
+        """Return a word with all of its chunks, which are read where they aren't known."""
+        if word.hits is not None:
+            places = self.places(np.array(word.hits.chunks, np.int64))
+            order = np.argsort(places)
+            places, weights = places[order], np.array(word.hits.weights, np.int32)[order]
+            self._learn_words(places, np.array(word.hits.words, np.int32)[order])
+            return _scored(places.astype(np.int32), weights, word.gain, 1.0)
+        if word.token not in self._lists:
+            self._read([word.token], session)
+        known = self._list(word.token)
+        peak = min(known.peak * max(self._mean / known.mean, 1.0), 1.0)
+        return _scored(known.rows, known.weights, word.gain, peak)
+
+    def has_list(self, token: int) -> bool:
+        """Return whether the list of a word is in memory."""
+        return token in self._lists
+
+    def is_worth_reading(self, word: RankedWord, chunks: int) -> bool:
+        """Return whether a word was looked up in so many chunks that its list would have been read by now."""
+        return self._looked_up[word.token] + chunks >= word.count
+
+    def look_up(self, session: Session, word: RankedWord, places: NDArray[Any]) -> ScoredTerm:
+        """Return a word with those of the chunks at *places* that have it, without reading its list."""
+        self._looked_up[word.token] += len(places)
+        found = _copy(
+            session,
+            "SELECT chunk, weight, words FROM postings WHERE term = %s AND chunk = ANY(%s)",
+            (word.token, self.ids(places).tolist()),
+            ("chunk", "weight", "words"),
+        )
+        at, weights, words = self._arranged(found)
+        self._learn_words(at, words)
+        return _scored(at, weights, word.gain, 1.0)
+
+    def _read(self, tokens: Sequence[int], session: Session) -> None:
+        """Read the lists of words, in one query."""
+        if not tokens:
+            return
+        found = _copy(
+            session,
+            "SELECT term, chunk, weight, words FROM postings WHERE term = ANY(%s)",
+            ([*tokens],),
+            ("term", "chunk", "weight", "words"),
+        )
+        terms = found["term"]
+        if len(terms) > 1 and (np.diff(terms.astype(np.int64)) < 0).any():
+            found = found[np.argsort(terms, kind="stable")]
+            terms = found["term"]
+        for token in tokens:
+            first, last = np.searchsorted(terms, [token, token + 1])
+            places, weights, words = self._arranged(found[first:last])
+            self._learn_words(places, words)
+            counted = weights / (weights + postings.row_norms(words, self._total, self._all_words))
+            self._lists[token] = _WordList(
+                rows=places,
+                weights=weights,
+                peak=float(counted.max(initial=0.0)),
+                mean=self._mean,
+                seen=len(self.files),
+                drops=self._drops,
+            )
+            _ = self._looked_up.pop(token, 0)
+
+    def _arranged(self, found: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int32]]:
+        """Return places, weights and lengths of rows of the postings, by place."""
+        places = self.places(found["chunk"].astype(np.int64))
+        weights, words = found["weight"].astype(np.int32), found["words"].astype(np.int32)
+        if len(places) > 1 and (np.diff(places) < 0).any():
+            order = np.argsort(places)
+            places, weights, words = places[order], weights[order], words[order]
+        if int(weights.max(initial=0)) <= np.iinfo(np.uint16).max:
+            return places.astype(np.int32), weights.astype(np.uint16), words
+        return places.astype(np.int32), weights, words
+
+    def _list(self, token: int) -> _WordList:
+        """Return a list as this state has it."""
+        known = self._lists[token]
+        self._lists.move_to_end(token)
+        if known.drops != self._drops:
+            is_kept = ~self._is_dropped[known.rows]
+            new = [(at, n) for at, n in self._added.get(token, ()) if at >= known.seen and not self._is_dropped[at]]
+            places, weights = np.array(new, np.int32).reshape(-1, 2).T
+            known.rows = np.concatenate((known.rows[is_kept], places))
+            known.weights = np.concatenate((known.weights[is_kept], weights.astype(known.weights.dtype)))
+            own = weights / (weights + postings.row_norms(self._words[places], self._total, self._all_words))
+            drift = max(self._mean / known.mean, 1.0)
+            known.peak, known.mean = max(known.peak * drift, float(own.max(initial=0.0))), self._mean
+            known.seen, known.drops = len(self.files), self._drops
+        return known
+
+    def _learn_words(self, places: NDArray[Any], words: NDArray[np.int32]) -> None:
+        """Take in the lengths of chunks; those whose list was read before have them already."""
+        is_new = self._words[places] != words
+        if not is_new.any():
+            return
+        places, words = places[is_new], words[is_new]
+        self._words[places] = words
+        for norms in self._norms.values():
+            own = postings.row_norms(words, self._total, self._all_words)
+            norms[places] = np.where(np.isinf(norms[places]), np.inf, own)
+
+    def trim(self) -> None:
+        """Forget the lists that weren't asked for longest, where all are too many."""
+        size = sum(known.size for known in self._lists.values())
+        while size > MAX_LIST_BYTES and len(self._lists) > 1:
+            size -= self._lists.popitem(last=False)[1].size
+
+
+class _Term:
+    """A word of a question, whose list is read once it is needed."""
+
+    def __init__(self, lists: StateLists, session: Session, word: RankedWord) -> None:
+        self._lists = lists
+        self._session = session
+        self._word = word
+        self._scored = lists.term_of(session, word) if word.hits is not None or lists.has_list(word.token) else None
+
+    @property
+    def bound(self) -> float:
+        return self._scored.bound if self._scored else self._word.gain
+
+    @property
+    def cost(self) -> int:
+        return self._scored.cost if self._scored else _READ_COST * self._word.count
+
+    def is_looked_up(self, chosen: int) -> bool:
+        if self._scored:
+            return self._scored.is_looked_up(chosen)
+        return not self._lists.is_worth_reading(self._word, chosen)
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        return self._read().rows
+
+    def _read(self) -> ScoredTerm:
+        if self._scored is None:
+            self._scored = self._lists.term_of(self._session, self._word)
+        return self._scored
+
+    def add_found(self, chosen: NDArray[Any], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        if self._scored is None and self.is_looked_up(len(chosen)):
+            self._lists.look_up(self._session, self._word, chosen).add_to(sums, norms)
+        else:
+            self._read().add_found(chosen, sums, norms)
+
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+        self._read().add_to(sums, norms)
+
+
+def _scored(places: NDArray[Any], weights: NDArray[Any], gain: float, peak: float) -> ScoredTerm:
+    return ScoredTerm(rows=places, occurrences=weights, gain=gain, bound=gain * peak * (1 + bm25.ROUNDING), scale=1)
+
+
+def _read_files(session: Session, generation: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read the ids of the files that were published after a generation, and how many chunks each has."""
+    sql = "SELECT id, chunks::bigint FROM files WHERE generation > %s"
+    found = _copy(session, sql, (generation,), ("chunk", "chunk2"))
+    return found["chunk"].astype(np.int64), found["chunk2"].astype(np.int64)
+
+
+_SIZES: Final = {"term": 4, "chunk": 8, "chunk2": 8, "weight": 4, "words": 4}
+"""Bytes of each column, none of which is ever null."""
+
+
+def _copy(session: Session, sql: str, values: Sequence[object], columns: Sequence[str]) -> NDArray[Any]:
+    """Read rows of integers as one array, with a field for each column.
+
+    Source: https://www.postgresql.org/docs/current/sql-copy.html, *Binary Format*.
+    """
+    fields: list[tuple[str, str]] = [("fields", ">i2")]
+    for name in columns:
+        fields += [(f"{name} size", ">i4"), (name, f">i{_SIZES[name]}")]
+    kind = np.dtype(fields)
+    with session.cursor() as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)", values) as copied:
+        raw = b"".join(copied)
+    count, left = divmod(len(raw) - _COPY_HEAD - _COPY_TAIL, kind.itemsize)
+    if left:
+        raise _unfit_error()
+    return np.frombuffer(raw, kind, count, _COPY_HEAD)
+
+
+def _unfit_error() -> StorageError:
+    return StorageError(
+        "the vault's tables in the database don't fit together",
+        code="engine_failed",
+        hint="`knap index --full` on the machine with the files writes them again",
+    )
