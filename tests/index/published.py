@@ -144,6 +144,8 @@ def belongs_together(server: PostgresServer) -> bool:
         "NOT EXISTS (SELECT 1 FROM {0}.postings p LEFT JOIN {0}.chunks c ON c.id = p.chunk WHERE c.words IS DISTINCT"
         " FROM p.words)",
         "NOT EXISTS (SELECT 1 FROM {0}.chunks c LEFT JOIN {0}.files f ON f.id = c.id >> 20 WHERE f.id IS NULL)",
+        "NOT EXISTS (SELECT 1 FROM {0}.files f WHERE f.chunks !="
+        " (SELECT count(*) FROM {0}.chunks c WHERE c.id >> 20 = f.id))",
         "NOT EXISTS (SELECT 1 FROM {0}.vectors v LEFT JOIN {0}.chunks c ON c.id = v.chunk WHERE c.id IS NULL)",
     )
     with server.snapshot() as session:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.cli import connections, main
+from knapper.cli import launching, main
 from knapper.server.mcp import clients, install
 from knapper.server.mcp.clients import ServerLaunch
 from knapper.server.mcp.install import InstallRequest
@@ -38,7 +38,7 @@ def launch(code: str, **variables: str) -> ServerLaunch:
 
 
 def test_a_server_that_answers_is_told_with_what_it_found() -> None:
-    result = connections.probe(launch(ANSWERING.replace("RESULT", GOOD)), timeout_s=60)
+    result = launching.probe(launch(ANSWERING.replace("RESULT", GOOD)), timeout_s=60)
 
     assert (result.state, result.text, result.server, result.tools) == ("ok", "3 notes", "fake 1", 1)
 
@@ -66,7 +66,7 @@ def test_a_server_that_answers_is_told_with_what_it_found() -> None:
     ],
 )
 def test_what_fails_is_told_in_the_servers_own_words(code: str, text: str) -> None:
-    result = connections.probe(launch(code), timeout_s=60)
+    result = launching.probe(launch(code), timeout_s=60)
 
     assert result.state == "failed"
     assert text in result.text
@@ -74,7 +74,7 @@ def test_what_fails_is_told_in_the_servers_own_words(code: str, text: str) -> No
 
 
 def test_a_command_that_isnt_there_is_told(tmp_path: Path) -> None:
-    result = connections.probe(ServerLaunch(command=(str(tmp_path / "gone"),), environment={}), timeout_s=10)
+    result = launching.probe(ServerLaunch(command=(str(tmp_path / "gone"),), environment={}), timeout_s=10)
 
     assert result.state == "failed"
     assert "gone" in result.text
@@ -84,7 +84,7 @@ def test_a_command_that_isnt_there_is_told(tmp_path: Path) -> None:
 def test_a_server_that_says_nothing_is_ended_in_time(tmp_path: Path) -> None:
     code = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)"
 
-    result = connections.probe(launch(code), timeout_s=5)
+    result = launching.probe(launch(code), timeout_s=5)
 
     assert "no answer to initialize in time" in result.text
     if sys.platform != "win32":
@@ -96,7 +96,7 @@ def test_only_what_clients_hand_on_is_handed_on(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("MY_SECRET_KEY", "sesame")
     told = "{'structuredContent': {'success': False, 'error': ' '.join(sorted(__import__('os').environ))}}"
 
-    result = connections.probe(launch(ANSWERING.replace("RESULT", told), OWN="1"), timeout_s=60)
+    result = launching.probe(launch(ANSWERING.replace("RESULT", told), OWN="1"), timeout_s=60)
 
     assert "OWN" in result.text.split()
     assert "MY_SECRET_KEY" not in result.text

@@ -234,17 +234,16 @@ def status(global_options: GlobalOptions, **own: Unpack[McpStatusOptions]) -> Ex
 
     Each configured command is started with the few variables that clients hand on, and asked for the vault's notes.
     """
-    from knapper.cli import connections  # noqa: PLC0415 - serving needn't pay for it
-    from knapper.server.mcp import clients  # noqa: PLC0415 - the same
+    from knapper.server.mcp import clients  # noqa: PLC0415 - serving needn't pay for it
 
-    rows = connections.list_connections(
+    rows = launching.list_connections(
         clients.detect_machine(), name=own["name"], timeout_s=own["timeout_s"] if own["is_trying"] else 0
     )
     has_failed = any(row.state == "failed" for row in rows)
     if global_options.as_json:
         output.write_json({"success": not has_failed, "results": [row.as_dict() for row in rows]})
     else:
-        output.write(global_options, connections.render_connections(rows))
+        output.write(global_options, launching.render_connections(rows))
     return ExitCode.SETUP if has_failed else ExitCode.OK
 
 

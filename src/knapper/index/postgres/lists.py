@@ -270,7 +270,7 @@ class StateLists:
         self, session: Session, tokens: Collection[int], norms: NDArray[np.float64]
     ) -> tuple[dict[int, int], int]:
         """Count the chunks that may be found with each token, and all of them."""
-        self._read([token for token in tokens if token not in self._lists], session)
+        self.read([token for token in tokens if token not in self._lists], session)
         is_found = np.isfinite(norms)
         counts = {token: int(np.count_nonzero(is_found[self._list(token).rows])) for token in tokens}
         return counts, int(np.count_nonzero(is_found))
@@ -294,7 +294,7 @@ class StateLists:
             limit: The number of chunks.
         """
         short = [one.token for one in (*ranked, *excluded) if one.token and one.count <= _SHORT_ROWS]
-        self._read([token for token in short if token not in self._lists], session)
+        self.read([token for token in short if token not in self._lists], session)
         if excluded:
             norms = norms.copy()
             for one in excluded:
@@ -337,7 +337,7 @@ class StateLists:
             self._learn_words(places, np.array(word.hits.words, np.int32)[order])
             return _scored(places.astype(np.int32), weights, word.gain, 1.0)
         if word.token not in self._lists:
-            self._read([word.token], session)
+            self.read([word.token], session)
         known = self._list(word.token)
         peak = min(known.peak * max(self._mean / known.mean, 1.0), 1.0)
         return _scored(known.rows, known.weights, word.gain, peak)
@@ -363,7 +363,7 @@ class StateLists:
         self._learn_words(at, words)
         return _scored(at, weights, word.gain, 1.0)
 
-    def _read(self, tokens: Sequence[int], session: Session) -> None:
+    def read(self, tokens: Sequence[int], session: Session) -> None:
         """Read the lists of words, in one query."""
         if not tokens:
             return

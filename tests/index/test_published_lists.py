@@ -1,0 +1,121 @@
+"""The lists of words that a reader keeps in memory answer as the tables do, whatever was published or forgotten."""
+
+import random
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import StorageError
+from knapper.index.documents import Filter
+from knapper.index.postgres import lists
+from knapper.vault.access import Policy
+from tests.index import published, word_engines
+from tests.index.published import Team
+from tests.postgres import LocalServer
+
+pytestmark = pytest.mark.timeout(60)
+_FILTERS = (
+    Filter(),
+    Filter(include_log=True),
+    Filter(policy=Policy(client="x", hidden=(f"{word_engines.WORDS[0]}*",))),
+)
+
+
+@pytest.fixture
+def team(tmp_path: Path, postgres: LocalServer) -> Generator[Team]:
+    with published.open_team(tmp_path, postgres.address(), word_engines.vault(random.Random(7), 40)) as team:
+        yield team
+
+
+def check(team: Team, *, kept: published.ReaderEngine, limit: int) -> int:
+    """Compare a reader's answers with those of one that reads all anew; returns how many chunks were found."""
+    found = 0
+    with published.snapshot(kept) as old, published.snapshot(team.reader()) as new:
+        for question in word_engines.QUESTIONS:
+            for where in _FILTERS:
+                expected = published.ranked(new, question, where, limit)
+                answer = published.ranked(old, question, where, limit)
+                assert list(answer) == list(expected), question
+                assert answer == pytest.approx(expected, rel=1e-9), question
+                found += len(answer)
+    return found
+
+
+@pytest.mark.parametrize("short", [0, 3, 2_000])
+@pytest.mark.parametrize("limit", [2, 15])
+def test_lists_that_follow_answer_as_lists_that_are_read_anew(
+    team: Team, short: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = team.reader()
+    monkeypatch.setattr(lists, "_SHORT_ROWS", short)
+    for seed in range(4):
+        assert check(team, kept=reader, limit=limit) > 20
+        word_engines.change(team.root, random.Random(seed))
+        team.publish()
+    assert check(team, kept=reader, limit=limit) > 20
+
+
+def test_the_words_of_a_question_that_decide_nothing_are_looked_up_and_read_once_that_would_be_faster(
+    tmp_path: Path, postgres: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "_SHORT_ROWS", 10)
+    notes = {f"{i}.md": f"often {'seldom seldom' if i < 9 else ''}\n" for i in range(80)}
+    read: list[int] = []
+    with published.open_team(tmp_path, postgres.address(), notes) as team:
+        reader = team.reader()
+        original = lists.StateLists.read
+
+        def record(self: lists.StateLists, tokens: list[int], session: object) -> None:
+            read.extend(tokens)
+            original(self, tokens, session)  # pyright: ignore[reportArgumentType]
+
+        monkeypatch.setattr(lists.StateLists, "read", record)
+        for _ in range(30):
+            with published.snapshot(reader) as opened:
+                assert len(published.ranked(opened, "seldom often", limit=5)) == 5
+            if len(read) > 1:
+                break
+        assert len(read) == 2, "the frequent word was read at once, or never"
+
+
+def test_lists_that_are_too_many_are_forgotten_and_read_again(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "MAX_LIST_BYTES", 40)
+    reader = team.reader()
+    for _ in range(2):
+        assert check(team, kept=reader, limit=10) > 20
+
+
+def test_a_question_that_began_before_something_was_published_gets_the_state_that_it_began_with(team: Team) -> None:
+    reader, word = team.reader(), word_engines.WORDS[0]
+
+    def ask() -> dict[published.Place, float]:
+        with published.snapshot(reader) as opened:
+            return published.ranked(opened, word)
+
+    with ThreadPoolExecutor() as pool, published.snapshot(reader) as before:
+        old = published.ranked(before, word)
+        team.save({"new.md": f"{word} " * 5})
+        new = pool.submit(ask).result()
+        assert published.ranked(before, word) == old
+        assert pool.submit(ask).result() == new
+    assert any(path == "new.md" for path, _ in new)
+    assert not any(path == "new.md" for path, _ in old)
+
+
+def test_tables_of_the_version_before_are_refused_until_the_writer_brings_them_up(team: Team) -> None:
+    with team.publisher.server.borrow() as session:
+        for statement in (
+            "DROP INDEX files_generation",
+            "ALTER TABLE files DROP COLUMN chunks",
+            "CREATE INDEX files_generation ON files (generation)",
+            "UPDATE meta SET value = '1' WHERE key = 'schema'",
+        ):
+            session.execute(statement)
+    with pytest.raises(StorageError, match="another version") as refused:
+        team.reader().refresh()
+    assert "knap index" in refused.value.hint
+    team.publish()
+    assert published.is_whole(team)
+    assert check(team, kept=team.reader(), limit=10) > 20
