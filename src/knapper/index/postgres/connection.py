@@ -37,11 +37,7 @@ class Rows(Protocol):
 
 
 class Copy(Protocol):
-    """Rows on their way into a table, or out of it."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield what a table gives, as the server writes it."""
-        ...
+    """Rows on their way into a table."""
 
     def set_types(self, types: Sequence[str]) -> None:
         """Say which types binary values have."""
@@ -65,8 +61,8 @@ class Cursor(Rows, Protocol):
         """Return the next rows."""
         ...
 
-    def copy(self, statement: str, params: Values | None = None) -> AbstractContextManager[Copy]:
-        """Begin to copy rows into a table, or out of it."""
+    def copy(self, statement: str) -> AbstractContextManager[Copy]:
+        """Begin to copy rows into a table."""
         ...
 
 
