@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _LOCK_WAIT_S: Final = 60.0
 _BATCH_RECORDS: Final = 1_000
+_MANY_RECORDS: Final = 10_000
+"""From so many new ones on, a question that brought them has waited long enough for their names to be derived, too."""
 
 
 def no_files_error(vault: str, writer: str = "") -> RefusedError:
@@ -374,7 +376,7 @@ class ReaderEngine(Engine):
         return catalog
 
     def _make_snapshots(self) -> SnapshotCache:
-        return PublishedSnapshots(self._allowed, self.mirror.open_state)
+        return PublishedSnapshots(self._allowed, self.mirror.open_state, self.folder)
 
     def refresh(
         self, *, full: bool = False, check: bool = True, progress: Progress | None = None, wait_s: float = 60.0
@@ -389,11 +391,20 @@ class ReaderEngine(Engine):
         is_damaged = bool(self.damage)
         outcome = self.mirror.sync(full=full or is_damaged, progress=progress)
         database.remove_damage_mark(self.folder)
+        if outcome.indexed >= _MANY_RECORDS:
+            self._derive_names()
         return outcome
 
+    def _derive_names(self) -> None:
+        """Derive the file of names from the mirror where that is due; without it, they are found by SQLite alone."""
+        from knapper.index.words import postings  # noqa: PLC0415 - only after something was published
+
+        self._derive_alone(lambda: postings.is_due(self.store.database), self._derive_postings)
+
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
-        """Compute nothing: the machine with the files embeds what it publishes."""
+        """Compute no vectors, as the machine with the files does; derive the file of a large vault's names."""
         del progress, stop
+        self._derive_names()
         return 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:

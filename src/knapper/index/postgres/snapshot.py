@@ -23,6 +23,8 @@ from knapper.system.arrays import np
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from knapper.index.postgres.connection import Session
@@ -63,10 +65,10 @@ class _FileIds:
 class PublishedSnapshots:
     """A thread-safe cache of filter masks between snapshots of a published vault."""
 
-    def __init__(self, allowed: FilterMasks, open_state: OpenState) -> None:
-        """Rank in the states that *open_state* opens."""
+    def __init__(self, allowed: FilterMasks, open_state: OpenState, mirror: Path) -> None:
+        """Rank in the states that *open_state* opens; *mirror* is the folder of the local copy."""
         self._open_state = open_state
-        self.keywords = KeywordRanker()
+        self.keywords = KeywordRanker(mirror)
         self.lists = WordLists()
         self.allowed = allowed
         self.masks: StateCache[bytes] = StateCache(_MAX_CACHED_MASKS)

@@ -242,7 +242,9 @@ def write_file(path: Path, uid: str, tables: Mapping[str, TermLists], names: Sto
 def is_due(index: Database) -> bool:
     """Return whether a file should be derived: the index is large, and has none, a bad one, or many changes since."""
     with index.snapshot() as connection:
-        total = int(connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        # A mirror of a team's index has no chunks, but all names.
+        sql = "SELECT MAX((SELECT COUNT(*) FROM chunks), (SELECT COUNT(*) FROM files))"
+        total = int(connection.execute(sql).fetchone()[0])
         if total < MIN_ROWS:
             return False
         if fts5.count_recorded(connection) > max(_MIN_CHANGED_ROWS, _MAX_CHANGED_SHARE * total):
