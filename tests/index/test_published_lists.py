@@ -31,8 +31,13 @@ def team(tmp_path: Path, postgres: LocalServer) -> Generator[Team]:
 
 def check(team: Team, *, kept: published.ReaderEngine, limit: int) -> int:
     """Compare a reader's answers with those of one that reads all anew; returns how many chunks were found."""
-    found = 0
-    with published.snapshot(kept) as old, published.snapshot(team.reader()) as new:
+    found, fresh = 0, team.reader()
+    for question in word_engines.QUESTIONS[::3]:
+        # Names are scored by how rare words are in the texts that may be found.
+        assert published.hits(kept, question, "keyword", _FILTERS[-1]) == published.hits(
+            fresh, question, "keyword", _FILTERS[-1]
+        )
+    with published.snapshot(kept) as old, published.snapshot(fresh) as new:
         for question in word_engines.QUESTIONS:
             for where in _FILTERS:
                 expected = published.ranked(new, question, where, limit)
@@ -43,14 +48,13 @@ def check(team: Team, *, kept: published.ReaderEngine, limit: int) -> int:
     return found
 
 
-@pytest.mark.parametrize("short", [0, 3, 2_000])
-@pytest.mark.parametrize("limit", [2, 15])
+@pytest.mark.parametrize(("short", "limit"), [(0, 2), (3, 15), (2_000, 15)])
 def test_lists_that_follow_answer_as_lists_that_are_read_anew(
     team: Team, short: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = team.reader()
     monkeypatch.setattr(lists, "_SHORT_ROWS", short)
-    for seed in range(4):
+    for seed in range(3):
         assert check(team, kept=reader, limit=limit) > 20
         word_engines.change(team.root, random.Random(seed))
         team.publish()
