@@ -131,3 +131,14 @@ def test_a_folder_given_to_a_command_is_to_be_named_before_it(capsys: pytest.Cap
 
     assert code == 2
     assert capsys.readouterr().err.splitlines()[1] == "hint: name the vault first: `knap --vault FOLDER index`"
+
+
+def test_a_client_that_none_of_the_configured_ones_is_is_named(
+    capsys: pytest.CaptureFixture[str], vault: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "knap.toml"
+    file.write_text('[clients.claude]\nkind = "mcp"\n', encoding="utf-8")
+    for name, expected in (("clade", 1), ("claude", 0), ("agent", 0)):
+        code, lines = told(capsys, vault, "--config", str(file), "tool", "--client", name, "get_current_date")
+        assert (code, len(lines)) == (0, expected)
+        assert all(f"no client '{name}' is configured" in line and line.endswith("claude") for line in lines)

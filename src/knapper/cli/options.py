@@ -148,6 +148,13 @@ def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Call
     )
 
 
+def client_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the option for whom the command acts."""
+    return click.option(
+        "--client", default=default, show_default=True, metavar="NAME", help="Client whose policy applies."
+    )
+
+
 def examples(*lines: tuple[str, str]) -> str:
     """Format examples for the end of a help text: each a command and its purpose."""
     width = max(len(command) for command, _ in lines)

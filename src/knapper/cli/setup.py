@@ -11,6 +11,7 @@ from knapper.cli import output
 from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, Vault, loading
 from knapper.system import private
+from knapper.vault import access
 
 if TYPE_CHECKING:
     from knapper.tools.context import Context
@@ -44,6 +45,18 @@ def _note_unused(options: GlobalOptions, settings: Settings) -> None:
     with contextlib.suppress(OSError):
         private.make_folder(record.parent)
         private.write_text(record, "\n".join(names))
+
+
+def note_unknown_client(options: GlobalOptions, settings: Settings, name: str) -> None:
+    """Say that a client has no rules of its own where others have, as its name may be mistyped."""
+    configured = sorted(client.name for client in settings.clients)
+    is_known = name in configured or name in access.CLIENT_KINDS or settings.paired.find(name) is not None
+    if configured and not is_known:
+        output.note(
+            options,
+            f"note: no client '{output.plain(name)}' is configured, so the rules for any other client hold;"
+            f" configured: {', '.join(configured)}",
+        )
 
 
 def config_path(options: GlobalOptions) -> Path:

@@ -66,7 +66,15 @@ def command(global_options: GlobalOptions, **own: Unpack[HistoryOptions]) -> Exi
     ):
         page = history.read_page(sources, query)
     text = changes.render_history(page)
-    return output.print_listing(global_options, page.as_dict(), text, nothing="nothing was done")
+    return output.print_listing(global_options, page.as_dict(), text, nothing=_describe_nothing(own))
+
+
+def _describe_nothing(own: HistoryOptions) -> str:
+    """Return what is said where the history has no step, with what was asked for."""
+    asked = {"--run": own["run"], "--note": own["note"], "--client": own["client"], "--since": own["since"]}
+    named = [f"{option} {value}" for option, value in asked.items() if value]
+    named += [f"--kind {kind}" for kind in own["kind"]]
+    return f"nothing in the history is of {', '.join(named)}" if named else "nothing was done"
 
 
 def _read_place(text: str) -> str:

@@ -86,7 +86,7 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     default=None,
     help="Whether each tool says what it answers.  [default: with full and read-only]",
 )
-@click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Client whose policy applies.")
+@options.client_option("mcp")
 @click.option("--watch/--no-watch", default=True, help="Keep the index up to date while serving.  [default: watch]")
 @options.shared_options
 @click.pass_context
@@ -113,6 +113,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
             hint="leave --client out, or name a client of another kind",
             code="person_refused",
         )
+    setup.note_unknown_client(global_options, config, name)
     listing = ToolListing(choice=own["profile"], output_schemas=own["output_schemas"])
     with open_hub(config, only=bool(global_options.vault), client=own["client"]) as hub:
         stdio.serve_stdio(hub, own["client"], listing, watch=own["watch"])

@@ -136,6 +136,7 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
     if sum([own["daily"], bool(own["weekly"]), bool(own["changed"])]) != 1:
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
     with _open_store(global_options) as (hub, store):
+        setup.note_unknown_client(global_options, hub.settings, own["client"])
         vault = hub.vaults[0]
         schedule = Schedule(
             name=own["name"] or agent,

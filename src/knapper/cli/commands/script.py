@@ -72,7 +72,7 @@ class ScriptOptions(TypedDict):
 @click.option("--fs-read", multiple=True, metavar="ROOT", help="Folder that it may read; repeatable.")
 @click.option("--net-allow", multiple=True, metavar="HOST", help="Host that it may fetch pages from; repeatable.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Maximum duration.")
-@click.option("--client", default="script", show_default=True, metavar="NAME", help="Client whose policy applies.")
+@options.client_option("script")
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
@@ -87,6 +87,7 @@ def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOption
 
     code = inputs.strip_bom(inputs.read_file(global_options, file))
     config = setup.read_settings(global_options)
+    setup.note_unknown_client(global_options, config, own["client"])
     with open_hub(config, only=False) as hub:
         script_service = ScriptRuntime(config, lambda: hub.table)
         try:

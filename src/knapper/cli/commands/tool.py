@@ -30,7 +30,7 @@ class ToolOptions(TypedDict):
 )
 @click.argument("name")
 @click.argument("arguments", default="{}", metavar="[JSON|-]")
-@click.option("--client", default="cli", show_default=True, metavar="NAME", help="Client whose policy applies.")
+@options.client_option("cli")
 @options.shared_options
 @click.pass_obj
 def command(global_options: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
@@ -38,6 +38,10 @@ def command(global_options: GlobalOptions, name: str, arguments: str, **own: Unp
 
     The arguments are a JSON object, and so is the answer.
     """
+    if own["client"] != "cli":
+        from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no settings
+
+        setup.note_unknown_client(global_options, setup.read_settings(global_options), own["client"])
     global_options.as_json = True
     text = inputs.read_text(global_options, arguments)
     try:
