@@ -84,6 +84,15 @@ def test_the_words_of_a_question_that_decide_nothing_are_looked_up_and_read_once
         assert len(read) == 2, "the frequent word was read at once, or never"
 
 
+def test_a_first_question_with_an_exclusion_is_scored_like_a_later_one(team: Team) -> None:
+    with published.snapshot(team.reader()) as opened:
+        assert published.ranked(opened, "rain storm")
+        expected = published.ranked(opened, "rain -storm")
+    assert expected
+    with published.snapshot(team.reader()) as opened:
+        assert published.ranked(opened, "rain -storm") == pytest.approx(expected, rel=1e-9)
+
+
 def test_lists_that_are_too_many_are_forgotten_and_read_again(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MAX_LIST_BYTES", 40)
     reader = team.reader()

@@ -37,6 +37,8 @@ _MAX_CHANGED_SHARE: Final = 0.1
 _MIN_CHANGED: Final = 1_000
 _KEPT_NORMS: Final = 3
 """Of 8 MB for a million chunks each, by filter."""
+_WITHOUT_EXCLUDED: Final = "-"
+"""Name of the norms of a question that excludes something, until it is answered."""
 _PLACE_MASK: Final = (1 << database.CHUNK_BITS) - 1
 
 
@@ -125,6 +127,7 @@ class StateLists:
         self._words = np.zeros(0, np.int32)
         self._is_dropped = np.zeros(0, np.bool_)
         self._lists: OrderedDict[int, _WordList] = OrderedDict()
+        self._list_bytes = 0
         self._added: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         """By token: place and weight in the chunks that were published since the first list was read."""
         self._looked_up: Counter[int] = Counter()
@@ -293,7 +296,8 @@ class StateLists:
         short = [one.token for one in (*ranked, *excluded) if one.token and one.count <= _SHORT_ROWS]
         self.read([token for token in short if token not in self._lists], session)
         if excluded:
-            norms = norms.copy()
+            # Among those that are kept, so that the lengths of chunks whose words are read below go into it.
+            norms = self._norms[_WITHOUT_EXCLUDED] = norms.copy()
             for one in excluded:
                 norms[_Term(self, session, one).rows] = np.inf
         terms = [_Term(self, session, one) for one in ranked if not one.is_phrase]
@@ -303,6 +307,7 @@ class StateLists:
         else:
             found, scores, summed = bm25.best_rows(terms, norms, self._sums, limit)
             written = [term.rows for term in summed]
+        _ = self._norms.pop(_WITHOUT_EXCLUDED, None)
         for each in written:
             self._sums[each] = 0.0
         ids = self.ids(found)
@@ -351,8 +356,9 @@ class StateLists:
         """Return a word with those of the chunks at *places* that have it, without reading its list."""
         self._looked_up[word.token] += len(places)
         row = session.execute(
-            f"SELECT {_arrays('chunk', 'weight', 'words')} FROM postings WHERE term = %s AND chunk = ANY(%s)",
-            (word.token, self.ids(places).tolist()),
+            f"SELECT {_arrays('chunk', 'weight', 'words')} FROM postings WHERE term = %s AND chunk = ANY(%s::bigint[])",
+            # As a text, since psycopg looks at each element of a list.
+            (word.token, f"{{{','.join(map(str, self.ids(places).tolist()))}}}"),
             binary=True,
         ).fetchone()
         at, weights, words = self._arranged(*_unpack(row or ()))
@@ -373,7 +379,7 @@ class StateLists:
             places, weights, words = self._arranged(*_unpack(packed.get(token, _NO_ROWS)))
             self._learn_words(places, words)
             counted = weights / (weights + postings.row_norms(words, self._total, self._all_words))
-            self._lists[token] = _WordList(
+            self._lists[token] = known = _WordList(
                 rows=places,
                 weights=weights,
                 peak=float(counted.max(initial=0.0)),
@@ -381,6 +387,7 @@ class StateLists:
                 seen=len(self.files),
                 drops=self._drops,
             )
+            self._list_bytes += known.size
             _ = self._looked_up.pop(token, 0)
 
     def _arranged(
@@ -401,6 +408,7 @@ class StateLists:
         known = self._lists[token]
         self._lists.move_to_end(token)
         if known.drops != self._drops:
+            self._list_bytes -= known.size
             is_kept = ~self._is_dropped[known.rows]
             new = [(at, n) for at, n in self._added.get(token, ()) if at >= known.seen and not self._is_dropped[at]]
             places, weights = np.array(new, np.int32).reshape(-1, 2).T
@@ -410,6 +418,7 @@ class StateLists:
             drift = max(self._mean / known.mean, 1.0)
             known.peak, known.mean = max(known.peak * drift, float(own.max(initial=0.0))), self._mean
             known.seen, known.drops = len(self.files), self._drops
+            self._list_bytes += known.size
         return known
 
     def _learn_words(self, places: NDArray[Any], words: NDArray[np.int32]) -> None:
@@ -425,9 +434,8 @@ class StateLists:
 
     def trim(self) -> None:
         """Forget the lists that weren't asked for longest, where all are too many."""
-        size = sum(known.size for known in self._lists.values())
-        while size > MAX_LIST_BYTES and len(self._lists) > 1:
-            size -= self._lists.popitem(last=False)[1].size
+        while self._list_bytes > MAX_LIST_BYTES and len(self._lists) > 1:
+            self._list_bytes -= self._lists.popitem(last=False)[1].size
 
 
 class _Term:
