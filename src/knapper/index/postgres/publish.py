@@ -596,8 +596,8 @@ class _Work:
             return
         row = self._session.execute(f"SELECT COUNT(*), to_regclass('{GRAPH}') FROM vectors").fetchone()
         if row and row[0] >= MIN_GRAPH_VECTORS and row[1] is None:
-            memory_mb = int(row[0]) * (rows.NUMBER_BYTES * dimensions + _GRAPH_ROW_BYTES) >> 20
-            self._session.execute(f"SET maintenance_work_mem = '{min(memory_mb, _MAX_GRAPH_MB)}MB'")
+            needed_mb = 1 + (int(row[0]) * (rows.NUMBER_BYTES * dimensions + _GRAPH_ROW_BYTES) >> 20)
+            self._session.execute(f"SET maintenance_work_mem = '{min(needed_mb, _MAX_GRAPH_MB)}MB'")
             self._session.execute(
                 f"CREATE INDEX {GRAPH} ON vectors USING hnsw ((vector::halfvec({dimensions})) halfvec_ip_ops)"
                 f" WITH ({_GRAPH_OPTIONS})"
