@@ -89,6 +89,8 @@ class WordLists:
         """Begin without lists."""
         self._lock = threading.Lock()
         self._known: StateLists | None = None
+        self._was_earlier = False
+        """Whether the last question saw an earlier state than the lists that are kept."""
 
     @contextmanager
     def at(self, session: Session, state: TableState, meta: Mapping[str, str]) -> Generator[StateLists]:
@@ -100,9 +102,16 @@ class WordLists:
         with self._lock:
             known = self._known
             if known is not None and known.is_later_than(state):
-                # Begun before one that was quicker, whose lists are of more use to the next one.
-                yield StateLists(session, state, meta)
+                # Begun before one that was quicker, whose lists are of more use to the next one; but where the next one
+                # sees an earlier state, too, an older one of the database came back.
+                earlier = StateLists(session, state, meta)
+                yield earlier
+                if self._was_earlier:
+                    earlier.trim()
+                    self._known = earlier
+                self._was_earlier = not self._was_earlier
                 return
+            self._was_earlier = False
             self._known = None  # whatever goes wrong from here on, a list may have been read in part
             if known is None or (known.state != state and not known.follow(session, state, meta)):
                 known = StateLists(session, state, meta)
@@ -294,7 +303,7 @@ class StateLists:
             limit: The number of chunks.
         """
         short = [one.token for one in (*ranked, *excluded) if one.token and one.count <= _SHORT_ROWS]
-        self.read([token for token in short if token not in self._lists], session)
+        self.read([token for token in dict.fromkeys(short) if token not in self._lists], session)
         if excluded:
             # Among those that are kept, so that the lengths of chunks whose words are read below go into it.
             norms = self._norms[_WITHOUT_EXCLUDED] = norms.copy()
@@ -399,9 +408,7 @@ class StateLists:
         if len(places) > 1 and (np.diff(places) < 0).any():
             order = np.argsort(places)
             places, weights, words = places[order], weights[order], words[order]
-        if int(weights.max(initial=0)) <= np.iinfo(np.uint16).max:
-            return places.astype(np.int32), weights.astype(np.uint16), words
-        return places.astype(np.int32), weights, words
+        return places.astype(np.int32), _narrowed(weights), words
 
     def _list(self, token: int) -> _WordList:
         """Return a list as this state has it."""
@@ -413,7 +420,7 @@ class StateLists:
             new = [(at, n) for at, n in self._added.get(token, ()) if at >= known.seen and not self._is_dropped[at]]
             places, weights = np.array(new, np.int32).reshape(-1, 2).T
             known.rows = np.concatenate((known.rows[is_kept], places))
-            known.weights = np.concatenate((known.weights[is_kept], weights.astype(known.weights.dtype)))
+            known.weights = np.concatenate((known.weights[is_kept], _narrowed(weights)))
             own = weights / (weights + postings.row_norms(self._words[places], self._total, self._all_words))
             drift = max(self._mean / known.mean, 1.0)
             known.peak, known.mean = max(known.peak * drift, float(own.max(initial=0.0))), self._mean
@@ -477,6 +484,11 @@ class _Term:
 
     def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
         self._read().add_to(sums, norms)
+
+
+def _narrowed(weights: NDArray[np.int32]) -> NDArray[Any]:
+    """Return weights in two bytes each where all fit."""
+    return weights.astype(np.uint16) if int(weights.max(initial=0)) <= np.iinfo(np.uint16).max else weights
 
 
 def _scored(places: NDArray[Any], weights: NDArray[Any], gain: float, peak: float) -> ScoredTerm:
