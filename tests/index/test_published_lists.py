@@ -1,7 +1,8 @@
 """The lists of words that a reader keeps in memory answer as the tables do, whatever was published or forgotten."""
 
 import random
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,7 +10,11 @@ import pytest
 
 from knapper.errors import StorageError
 from knapper.index.documents import Filter
-from knapper.index.postgres import lists
+from knapper.index.postgres import lists, rows
+from knapper.index.postgres.connection import Session
+from knapper.index.postgres.reader import Mirror
+from knapper.index.postgres.schema import TableState
+from knapper.index.refresh import RefreshOutcome
 from knapper.vault.access import Policy
 from tests.index import published, word_engines
 from tests.index.published import Team
@@ -132,3 +137,85 @@ def test_tables_of_the_version_before_are_refused_until_the_writer_brings_them_u
     team.publish()
     assert published.is_whole(team)
     assert check(team, kept=team.reader(), limit=10) > 20
+
+
+def test_a_word_that_is_asked_for_and_excluded_is_read_once(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    original = lists.StateLists.read
+
+    def record(self: lists.StateLists, tokens: Sequence[int], session: Session) -> None:
+        read.extend(tokens)
+        original(self, tokens, session)
+
+    monkeypatch.setattr(lists.StateLists, "read", record)
+    with published.snapshot(team.reader()) as opened:
+        _ = published.ranked(opened, "wind rain -rain")
+    assert len(read) == 2, "its size was counted twice"
+
+
+def test_a_word_that_weighs_much_in_a_note_that_was_published_since_weighs_as_much_in_a_kept_list(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = rows.weigh
+
+    def weigh(tokens: Sequence[int]) -> Counter[int]:
+        # As in a heading of 30,000 words, which takes long to index.
+        return Counter({token: 30_000 * weight for token, weight in plain(tokens).items()})
+
+    reader, word = team.reader(), word_engines.WORDS[0]
+    with published.snapshot(reader) as opened:
+        assert published.ranked(opened, word)
+    monkeypatch.setattr(rows, "weigh", weigh)
+    team.save({"new.md": f"{word} " * 5})
+    with published.snapshot(reader) as opened, published.snapshot(team.reader()) as fresh:
+        assert published.ranked(opened, word, limit=200) == pytest.approx(published.ranked(fresh, word, limit=200))
+
+
+def test_a_filter_is_computed_anew_after_another_process_has_read_all_records_again(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, where = team.reader(), Filter(policy=Policy(client="x", hidden=("nothing/",)))
+    follow: Callable[..., RefreshOutcome] = vars(Mirror)["_follow"]
+
+    def follow_and_lose(self: Mirror, *arguments: object, **options: object) -> RefreshOutcome:
+        outcome = follow(self, *arguments, **options)
+        # `knap index --full` of another process begins so.
+        self.store.clear()
+        return outcome
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_follow", follow_and_lose)
+        with published.snapshot(reader) as opened:
+            assert not published.ranked(opened, "rain", where)
+    reader.refresh(full=True)
+    with published.snapshot(reader) as opened:
+        assert published.ranked(opened, "rain", where)
+
+
+def test_lists_of_a_state_that_came_back_from_a_backup_are_kept(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, made = team.reader(), list[int]()
+
+    def ask() -> None:
+        with published.snapshot(reader) as opened:
+            assert published.ranked(opened, "rain")
+
+    tables = ("meta", "files", "history", "chunks", "terms", "postings")
+    with team.publisher.server.borrow() as session:
+        for table in tables:
+            session.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM {table}")
+    team.save({"new.md": "rain\n"})
+    ask()
+    with team.publisher.server.borrow() as session, session.transaction():
+        for table in tables:
+            session.execute(f"DELETE FROM {table}")
+            session.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM kept_{table}")
+    original = lists.StateLists.__init__
+
+    def record(self: lists.StateLists, session: Session, state: TableState, meta: Mapping[str, str]) -> None:
+        made.append(state.generation)
+        original(self, session, state, meta)
+
+    monkeypatch.setattr(lists.StateLists, "__init__", record)
+    for _ in range(5):
+        ask()
+    assert len(made) == 2, "each question read all anew, as if it had begun before the one that was published later"

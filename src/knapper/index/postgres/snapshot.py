@@ -117,8 +117,11 @@ class PublishedSnapshot:
         return self.cache.lists.at(self.state.session, self.state.at, self.state.meta)
 
     def _norms(self, lists: StateLists, where: Filter) -> NDArray[np.float64]:
-        """Return the norms of the chunks that a filter leaves; the policy is part of it."""
-        name = "" if where.trivial else where.cache_key
+        """Return the norms of the chunks that a filter leaves; the policy is part of it.
+
+        The mirror's state is part of their name: while another process reads all records again, it lacks files.
+        """
+        name = "" if where.trivial else f"{database.state_of(self.state.mirror)}|{where.cache_key}"
         return lists.norms(self.state.session, name, lambda: self._shown(where), has_log=where.include_log)
 
     def names(self, query: Query, where: Filter) -> NameScores:
