@@ -1,6 +1,7 @@
 """The lists of words that a reader keeps in memory answer as the tables do, whatever was published or forgotten."""
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -219,3 +220,37 @@ def test_lists_of_a_state_that_came_back_from_a_backup_are_kept(team: Team, monk
     for _ in range(5):
         ask()
     assert len(made) == 2, "each question read all anew, as if it had begun before the one that was published later"
+
+
+def test_a_question_does_not_wait_for_one_that_waits_for_it_on_the_server(
+    team: Team, postgres: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lists, "_LOCK_WAIT_S", 0.2)
+    reader = team.reader()
+
+    def ask() -> dict[published.Place, float]:
+        with published.snapshot(reader) as opened:
+            return published.ranked(opened, "rain")
+
+    def lock() -> None:
+        with postgres.connect() as session, session.transaction():
+            session.execute(f'LOCK TABLE "{team.schema}".postings IN ACCESS EXCLUSIVE MODE')
+
+    def wait_for(count: int) -> None:
+        with postgres.connect() as session:
+            sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
+            while session.execute(sql, (f"{team.schema}.postings",)).fetchall() != [(count,)]:
+                time.sleep(0.01)
+
+    with ThreadPoolExecutor() as pool, published.snapshot(reader) as opened:
+        # The beginning of a word is looked up in the postings before the lists are asked for.
+        expected = published.ranked(opened, "win*")
+        assert expected
+        locked = pool.submit(lock)
+        wait_for(1)
+        other = pool.submit(ask)
+        wait_for(2)
+        assert published.ranked(opened, "win*") == expected
+        opened.state.session.execute("ROLLBACK")
+        locked.result()
+        assert other.result()

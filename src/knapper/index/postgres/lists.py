@@ -35,6 +35,8 @@ _READ_COST: Final = 30
 _MAX_CHANGED_SHARE: Final = 0.1
 """Of the chunks, that may have been published anew since the first lists were read; with more, all are read again."""
 _MIN_CHANGED: Final = 1_000
+_LOCK_WAIT_S: Final = 10.0
+"""How long to wait for another question; then lists are read for this one alone."""
 _KEPT_NORMS: Final = 3
 """Of 8 MB for a million chunks each, by filter."""
 _WITHOUT_EXCLUDED: Final = "-"
@@ -99,25 +101,37 @@ class WordLists:
         Raises:
             StorageError: The tables don't fit together.
         """
-        with self._lock:
-            known = self._known
-            if known is not None and known.is_later_than(state):
-                # Begun before one that was quicker, whose lists are of more use to the next one; but where the next one
-                # sees an earlier state, too, an older one of the database came back.
-                earlier = StateLists(session, state, meta)
-                yield earlier
-                if self._was_earlier:
-                    earlier.trim()
-                    self._known = earlier
-                self._was_earlier = not self._was_earlier
-                return
-            self._was_earlier = False
-            self._known = None  # whatever goes wrong from here on, a list may have been read in part
-            if known is None or (known.state != state and not known.follow(session, state, meta)):
-                known = StateLists(session, state, meta)
-            yield known
-            known.trim()
-            self._known = known
+        if not self._lock.acquire(timeout=_LOCK_WAIT_S):
+            # The server may let the other question wait for somebody's exclusive lock, who waits for this transaction.
+            yield StateLists(session, state, meta)
+            return
+        try:
+            with self._shared(session, state, meta) as shared:
+                yield shared
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def _shared(self, session: Session, state: TableState, meta: Mapping[str, str]) -> Generator[StateLists]:
+        """Lend the lists that are kept; under the lock."""
+        known = self._known
+        if known is not None and known.is_later_than(state):
+            # Begun before one that was quicker, whose lists are of more use to the next one; but where the next one
+            # sees an earlier state, too, an older one of the database came back.
+            earlier = StateLists(session, state, meta)
+            yield earlier
+            if self._was_earlier:
+                earlier.trim()
+                self._known = earlier
+            self._was_earlier = not self._was_earlier
+            return
+        self._was_earlier = False
+        self._known = None  # whatever goes wrong from here on, a list may have been read in part
+        if known is None or (known.state != state and not known.follow(session, state, meta)):
+            known = StateLists(session, state, meta)
+        yield known
+        known.trim()
+        self._known = known
 
 
 class StateLists:
