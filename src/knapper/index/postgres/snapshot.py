@@ -35,8 +35,8 @@ _MAX_CACHED_MASKS: Final = 32
 _GRAPH_SHARE: Final = 0.25
 """Share of the files that a filter has to leave for the graph to be followed; for less, all vectors are compared."""
 _GRAPH_CANDIDATES: Final = 700
-"""How many neighbours the graph is followed for (``hnsw.ef_search``): at a million vectors .956 of the nearest ten in 13 ms,
-and .962 in 20 with the 1,000 that pgvector allows at most."""
+"""How many neighbours the graph is followed for (``hnsw.ef_search``): at a million vectors .956 of the nearest ten
+in 13 ms; the 1,000 that pgvector allows at most find .962 in 20."""
 _FURTHER: Final = 32
 """Vectors beyond the limit that are compared exactly, as the server compares them in half precision."""
 _LAST_CHARACTER: Final = "\U0010ffff"
