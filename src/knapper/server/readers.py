@@ -56,6 +56,10 @@ _AGAIN_S: Final = 60.0
 """Pause after a reader that couldn't start."""
 _ANSWER_S: Final = 15.0
 """A reader that takes longer hangs, and is ended."""
+_ENOUGH: Final = 2
+"""Requests that keep a reader busy: the one that it answers, and the one that it takes up next."""
+_MAX_PAUSE_S: Final = 0.02
+"""How long a look at changes waits at most while all readers are busy."""
 _QUEUE: Final = 32
 """Requests that a reader may have before the server answers by itself."""
 _MAX_REQUEST_BYTES: Final = 60_000
@@ -105,17 +109,30 @@ class KnownState:
 class StateChecks:
     """Looks at one vault's changes for all searches that wait: one look answers for all that came before it began."""
 
-    def __init__(self, look: Callable[[], asyncio.Future[KnownState | None]]) -> None:
+    def __init__(
+        self,
+        look: Callable[[], asyncio.Future[KnownState | None]],
+        pause: Callable[[], asyncio.Future[None] | None] = lambda: None,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            look: Begins a look.
+            pause: Returns what the next look may wait for, as no search could be answered before: then more of them
+                share it. None where it may begin at once.
+        """
         self._look = look
+        self._pause = pause
         self._current: asyncio.Future[KnownState | None] | None = None
         self._next: asyncio.Future[KnownState | None] | None = None
 
     async def state(self) -> KnownState | None:
         """Return a state that was found after this call; None where the server has to answer by itself."""
-        if self._current is None:
-            return await asyncio.shield(self._begin())
         if self._next is None:
-            self._next = asyncio.ensure_future(self._after(self._current))
+            pause = self._pause()
+            if self._current is None and pause is None:
+                return await asyncio.shield(self._begin())
+            self._next = asyncio.ensure_future(self._begin_later())
         return await asyncio.shield(self._next)
 
     def _begin(self) -> asyncio.Future[KnownState | None]:
@@ -127,8 +144,12 @@ class StateChecks:
         if self._current is look:
             self._current = None
 
-    async def _after(self, running: asyncio.Future[KnownState | None]) -> KnownState | None:
-        _ = await asyncio.wait([running])
+    async def _begin_later(self) -> KnownState | None:
+        if self._current is not None:
+            _ = await asyncio.wait([self._current])
+        pause = self._pause()
+        if pause is not None:
+            _ = await asyncio.wait([pause], timeout=_MAX_PAUSE_S)
         self._next = None
         return await self._begin()
 
@@ -233,6 +254,8 @@ class ReaderPool:
         self._starting: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._checks: dict[str, StateChecks] = {}
+        self._freed: asyncio.Future[None] | None = None
+        """Done once a reader has little to do; None where nobody waits for that."""
         self._under_way = 0
         self._busy: list[float] = []
         self._busy_at = 0.0
@@ -267,16 +290,20 @@ class ReaderPool:
         """Count a search within the block, and begin a reader where many are under way."""
         self._under_way += 1
         if self._most and self._under_way >= _SIDE_BY_SIDE:
-            now = time.monotonic()
-            self._busy_at = now
-            self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
-            self._busy.append(now)
-            if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
-                self._begin_one(vault)
+            self._busy_at = time.monotonic()
+            if len(self._readers) < self._most:
+                self._count_busy(vault, self._busy_at)
         try:
             yield
         finally:
             self._under_way -= 1
+
+    def _count_busy(self, vault: str, now: float) -> None:
+        """Count a search that came while others were under way, and begin a reader once there are enough."""
+        self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
+        self._busy.append(now)
+        if len(self._busy) >= _BUSY_SEARCHES:
+            self._begin_one(vault)
 
     async def look(self, client: str, arguments: Mapping[str, object]) -> KnownState | None:
         """Look for changes together with all other searches that wait for that.
@@ -295,7 +322,7 @@ class ReaderPool:
             return None
         if vault not in self._checks:
             self._checks[vault] = StateChecks(
-                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
+                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault))), self._pause
             )
         return await self._checks[vault].state()
 
@@ -338,11 +365,30 @@ class ReaderPool:
         except (ReaderGoneError, TimeoutError) as error:
             self._drop(reader, error, vault)
             return None
+        finally:
+            self._tell_freed()
         if outcome == ANSWERED:
             return reply
         level = logging.WARNING if outcome == FAILED else logging.DEBUG
         LOG.log(level, "a reader left a search to the server: %s", reply.decode())
         return None
+
+    def _pause(self) -> asyncio.Future[None] | None:
+        """Return what tells that a reader has little to do; None where one has, or there is none."""
+        if self._has_free_reader:
+            return None
+        if self._freed is None:
+            self._freed = asyncio.get_running_loop().create_future()
+        return self._freed
+
+    def _tell_freed(self) -> None:
+        if self._freed is not None and self._has_free_reader:
+            self._freed.set_result(None)
+            self._freed = None
+
+    @property
+    def _has_free_reader(self) -> bool:
+        return not self._readers or any(len(reader.waiting) < _ENOUGH for reader in self._readers)
 
     def _mark(self, client: str, vault: str, sources: list[str]) -> None:
         """Record that a client was shown foreign text, before it is."""
