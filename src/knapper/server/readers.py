@@ -64,8 +64,8 @@ _QUEUE: Final = 32
 """Requests that a reader may have before the server answers by itself."""
 _MAX_REQUEST_BYTES: Final = 60_000
 """What fits into a pipe at once; a longer question is rare."""
-_MAX_REPLY_BYTES: Final = 1 << 20
-"""Read ahead from a reader; longer replies are read piece by piece."""
+_OUTPUT: Final = 1
+"""The number of a process's standard output."""
 _MAX_NUMBER: Final = 1 << 31
 _END_S: Final = 2.0
 
@@ -154,18 +154,62 @@ class StateChecks:
         return await self._begin()
 
 
+class _Replies(asyncio.SubprocessProtocol):
+    """What comes from a reader: each reply goes to who waits for it as soon as its last byte is there."""
+
+    def __init__(self) -> None:
+        """Wait for that the reader is ready."""
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[tuple[int, bytes]] = loop.create_future()
+        self.waiting = {0: self.ready}
+        """Who waits for the reply to each request, by its number; 0 for that it is ready."""
+        self.gone: asyncio.Future[None] = loop.create_future()
+        """Done once nothing comes any more."""
+        self.ended: asyncio.Future[None] = loop.create_future()
+        """Done once the process has ended."""
+        self._received = bytearray()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Pass on the replies that are complete."""
+        del fd  # nothing but the output is read
+        self._received += data
+        while len(self._received) >= REPLY_HEAD.size:
+            number, outcome, length = REPLY_HEAD.unpack_from(self._received)
+            stop = REPLY_HEAD.size + length
+            if len(self._received) < stop:
+                return
+            reply = self.waiting.pop(number, None)
+            if reply is not None and not reply.done():
+                reply.set_result((outcome, bytes(self._received[REPLY_HEAD.size : stop])))
+            del self._received[:stop]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Tell all who wait that the reader has died."""
+        del exc
+        if fd == _OUTPUT and not self.gone.done():
+            self.gone.set_result(None)
+            for reply in self.waiting.values():
+                if not reply.done():
+                    reply.set_exception(ReaderGoneError())
+
+    def process_exited(self) -> None:
+        """Tell who waits for its end."""
+        self.ended.set_result(None)
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class _ReaderProcess:
     """A running reader, seen from the server."""
 
-    process: asyncio.subprocess.Process
-    source: asyncio.StreamReader
-    target: asyncio.StreamWriter
-    waiting: dict[int, asyncio.Future[tuple[int, bytes]]]
-    """Who waits for the reply to each request, by its number; 0 for that it is ready."""
-    receiving: asyncio.Task[None] | None = None
+    process: asyncio.SubprocessTransport
+    target: asyncio.WriteTransport
+    replies: _Replies
     last: int = 0
-    is_gone: bool = False
+
+    @property
+    def under_way(self) -> int:
+        """Return how many requests it has."""
+        return len(self.replies.waiting)
 
     async def begin(self, setup: ReaderSetup) -> None:
         """Give it its setup, and wait until it is ready.
@@ -173,11 +217,8 @@ class _ReaderProcess:
         Raises:
             ReaderGoneError: It has ended instead.
         """
-        ready = self.waiting[0] = asyncio.get_running_loop().create_future()
-        self.receiving = asyncio.create_task(self._receive(), name="replies of a reader")
         self.target.write(pickle.dumps(setup))
-        _ = await ready
-        del self.waiting[0]
+        _ = await self.replies.ready
 
     async def ask(self, content: bytes) -> tuple[int, bytes]:
         """Return the outcome of a request, and the answer or the reason.
@@ -185,15 +226,15 @@ class _ReaderProcess:
         Raises:
             ReaderGoneError: It has died.
         """
-        if self.is_gone:
+        if self.replies.gone.done():
             raise ReaderGoneError
         self.last = number = self.last % _MAX_NUMBER + 1
-        reply = self.waiting[number] = asyncio.get_running_loop().create_future()
+        reply = self.replies.waiting[number] = asyncio.get_running_loop().create_future()
         self.target.write(REQUEST_HEAD.pack(number, len(content)) + content)
         try:
             return await reply
         finally:
-            _ = self.waiting.pop(number, None)
+            _ = self.replies.waiting.pop(number, None)
 
     def end(self) -> None:
         """Let it end with what it has begun; it does so when its input ends."""
@@ -202,34 +243,17 @@ class _ReaderProcess:
     async def wait(self) -> None:
         """Wait until it has ended, and kill it if that takes too long."""
         self.end()
-        try:
-            async with asyncio.timeout(_END_S):
-                _ = await self.process.wait()
-        except TimeoutError:
+        _ = await asyncio.wait([self.replies.ended], timeout=_END_S)
+        if not self.replies.ended.done():
             self.kill()
-            _ = await self.process.wait()
-        if self.receiving is not None:
-            await asyncio.wait([self.receiving])
+            _ = await asyncio.wait([self.replies.ended])
+        self.process.close()
+        _ = await asyncio.wait([self.replies.gone])
 
     def kill(self) -> None:
         """End it at once."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
-
-    async def _receive(self) -> None:
-        """Pass its replies on, and tell all who wait when it has died."""
-        try:
-            while True:
-                number, outcome, length = REPLY_HEAD.unpack(await self.source.readexactly(REPLY_HEAD.size))
-                content = await self.source.readexactly(length)
-                reply = self.waiting.get(number)
-                if reply is not None and not reply.done():
-                    reply.set_result((outcome, content))
-        except (asyncio.IncompleteReadError, OSError):
-            self.is_gone = True
-            for reply in self.waiting.values():
-                if not reply.done():
-                    reply.set_exception(ReaderGoneError())
 
 
 class ReaderPool:
@@ -270,7 +294,7 @@ class ReaderPool:
     @property
     def processes(self) -> tuple[int, ...]:
         """Return their process ids."""
-        return tuple(reader.process.pid for reader in self._readers)
+        return tuple(reader.process.get_pid() for reader in self._readers)
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -356,8 +380,8 @@ class ReaderPool:
 
     async def _ask(self, content: bytes, vault: str) -> bytes | None:
         """Return the reply of the reader that has least to do; None where none can answer."""
-        reader = min(self._readers, key=lambda each: len(each.waiting), default=None)
-        if reader is None or len(reader.waiting) >= _QUEUE:
+        reader = min(self._readers, key=lambda each: each.under_way, default=None)
+        if reader is None or reader.under_way >= _QUEUE:
             return None
         try:
             async with asyncio.timeout(_ANSWER_S):
@@ -388,7 +412,7 @@ class ReaderPool:
 
     @property
     def _has_free_reader(self) -> bool:
-        return not self._readers or any(len(reader.waiting) < _ENOUGH for reader in self._readers)
+        return not self._readers or any(reader.under_way < _ENOUGH for reader in self._readers)
 
     def _mark(self, client: str, vault: str, sources: list[str]) -> None:
         """Record that a client was shown foreign text, before it is."""
@@ -438,8 +462,7 @@ class ReaderPool:
 
     def _add(self, reader: _ReaderProcess, vault: str) -> None:
         self._readers.append(reader)
-        if reader.receiving is not None:  # which ends with the reader
-            reader.receiving.add_done_callback(lambda _: self._drop(reader, ReaderGoneError(), vault))
+        reader.replies.gone.add_done_callback(lambda _: self._drop(reader, ReaderGoneError(), vault))
 
     def _drop(self, reader: _ReaderProcess, error: Exception, vault: str) -> None:
         """Forget a reader that has died or hangs, and begin another one."""
@@ -489,7 +512,8 @@ async def _start_process() -> _ReaderProcess:
     """Start a Python of its own session, so that Ctrl-C at the terminal is the server's alone."""
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
     # -P: never import a module from the current folder. Not -m, which would make the module's classes others.
-    process = await asyncio.create_subprocess_exec(
+    process, replies = await asyncio.get_running_loop().subprocess_exec(
+        _Replies,
         sys.executable,
         "-P",
         "-c",
@@ -497,10 +521,10 @@ async def _start_process() -> _ReaderProcess:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        limit=_MAX_REPLY_BYTES,
         start_new_session=True,
         creationflags=flags,
     )
-    if process.stdout is None or process.stdin is None:  # both were asked for
+    target = process.get_pipe_transport(0)
+    if not isinstance(target, asyncio.WriteTransport):  # it was asked for
         raise OSError
-    return _ReaderProcess(process=process, source=process.stdout, target=process.stdin, waiting={})
+    return _ReaderProcess(process=process, target=target, replies=replies)
