@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger("knapper.server.readers")
 _MOST_BY_ITSELF: Final = 4
-"""Readers that ``auto`` allows: each has 100 MB or so of its own."""
+"""Readers that ``auto`` allows: each has 60 MB or so of its own."""
 _QUICK_EMBEDDERS: Final = frozenset({"static", "none"})
 """Of which a second copy costs little, and that wait for nobody."""
 _BUSY_WITHIN_S: Final = 5.0
