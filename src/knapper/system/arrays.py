@@ -60,6 +60,7 @@ __all__ = [
     "np",
     "open_arrays",
     "return_free_memory",
+    "sizes_of_groups",
     "write_arrays",
 ]
 
@@ -162,6 +163,15 @@ def first_of_groups(groups: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     is_first = np.ones(len(groups), np.bool_)
     np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
     return is_first.nonzero()[0]
+
+
+def sizes_of_groups(heads: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return how many of *count* elements each group has, by where the groups begin."""
+    sizes = np.empty(len(heads), np.intp)
+    if len(heads):
+        np.subtract(heads[1:], heads[:-1], out=sizes[:-1])
+        sizes[-1] = count - heads[-1]
+    return sizes
 
 
 def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -138,6 +138,8 @@ class PostingsEngine:
         self._seen: tuple[Mapping[str, object], PostingsFile | None] = {}, None
         """What the index said of itself at the last question, in one snapshot the very same object, and its file."""
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
+        self._seen_states: dict[str, tuple[Mapping[str, object], _TableState]] = {}
+        """By table: what the index said of itself at the last question, and its state."""
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
         self._kept_norms: list[tuple[_TableState, NDArray[np.bool_] | None, bool, NDArray[np.float64]]] = []
@@ -155,7 +157,8 @@ class PostingsEngine:
         self._spare_sums.clear()
 
     def _forget(self) -> None:
-        self._file, self._seen, self._states, self._masks, self._kept_norms = None, ({}, None), {}, [], []
+        self._file, self._seen, self._masks, self._kept_norms = None, ({}, None), [], []
+        self._states, self._seen_states = {}, {}
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
@@ -214,7 +217,11 @@ class PostingsEngine:
         counts: dict[str, int] = {}
         for word in question_words:
             if word.token:
-                rows = state.lists.rows[state.lists.find(word.token).place]
+                place = state.lists.find(word.token).place
+                if is_counted is None and not added:
+                    counts[word.expression] = place.stop - place.start
+                    continue
+                rows = state.lists.rows[place]
                 if word.token in added:
                     rows = np.concatenate((rows, added[word.token][0]))
             else:
@@ -285,6 +292,14 @@ class PostingsEngine:
         return file
 
     def _state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
+        meta, seen = database.meta_of(connection), self._seen_states.get(table.name)
+        if seen is not None and seen[0] is meta:
+            return seen[1]
+        state = self._renew_state(connection, table)
+        self._seen_states[table.name] = meta, state
+        return state
+
+    def _renew_state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
         file = self._open(connection)
         if file is None:
             raise LookupError("the index has no whole file of postings")
