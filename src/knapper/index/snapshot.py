@@ -287,8 +287,8 @@ class SqliteSnapshot:
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
         rows = self.connection.execute(
-            "SELECT id FROM chunks WHERE kind = 'frontmatter' AND id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
+            "SELECT c.id FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.kind = 'frontmatter'",
+            (json.dumps(sorted(ids)),),
         )
         return {int(i) for (i,) in rows}
 
