@@ -662,8 +662,8 @@ def _start_nearest(snapshot: IndexSnapshot, vector: NDArray[np.float32] | None, 
 
 def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> _ChunkScores:
     question, query = prepared.question, prepared.query
-    keyword: dict[int, float] = {}
-    names: dict[int, float] = {}
+    keyword: Mapping[int, float] = {}
+    names: Mapping[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
         keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
         name_scores = snapshot.names(query, question.where)

@@ -11,7 +11,7 @@ import mmap
 import os
 import sys
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -55,6 +55,7 @@ else:
 __all__ = [
     "ArrayFile",
     "ArrayToWrite",
+    "ScoredIds",
     "first_of_groups",
     "normalize_rows",
     "np",
@@ -156,6 +157,46 @@ def write_arrays(path: Path, kind: str, facts: Mapping[str, object], arrays: Map
 
 def _header_checksum(header: bytes) -> bytes:
     return b"%08x" % zlib.crc32(header)
+
+
+class ScoredIds(Mapping[int, float]):
+    """Ids with their scores, best first: arrays for those who go on computing, a mapping for all others."""
+
+    __slots__ = ("_by_id", "ids", "scores")
+
+    def __init__(self, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """Take an id and a score for each place."""
+        self.ids = ids
+        self.scores = scores
+        self._by_id: dict[int, float] | None = None
+
+    @classmethod
+    def of(cls, scores: Mapping[int, float]) -> ScoredIds:
+        """Return a mapping's arrays, in its order."""
+        if isinstance(scores, ScoredIds):
+            return scores
+        return cls(np.array([*scores], np.int64), np.array([*scores.values()], np.float64))
+
+    def _mapping(self) -> dict[int, float]:
+        if self._by_id is None:
+            self._by_id = dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+        return self._by_id
+
+    def __getitem__(self, key: int) -> float:
+        """Return an id's score."""
+        return self._mapping()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the ids, best first."""
+        return iter(self._mapping())
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.ids)
+
+    def items(self) -> ItemsView[int, float]:
+        """Return each id with its score, best first."""
+        return self._mapping().items()
 
 
 def first_of_groups(groups: NDArray[np.integer[Any]]) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from knapper.index import database
 from knapper.index.words import fts5, postings
 from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
 from knapper.index.words.postings import NameStems, PostingsFile, TermLists
-from knapper.system.arrays import np
+from knapper.system.arrays import ScoredIds, np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,7 +168,7 @@ class PostingsEngine:
             with suppress(OSError):
                 (self._folder / file.name).unlink(missing_ok=True)
 
-    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> dict[int, float]:
+    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> Mapping[int, float]:
         """Score row by row in memory, without those that can't be among the best.
 
         Raises:
@@ -190,7 +190,7 @@ class PostingsEngine:
         self._give_back(table, sums, summed)
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
-        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+        return ScoredIds(ids[order], scores[order])
 
     def counts(
         self,

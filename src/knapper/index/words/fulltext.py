@@ -15,7 +15,7 @@ from knapper.index.documents import StateCache
 from knapper.index.tokenizer import CUT_MARK, Query, Stemmer, Term
 from knapper.index.words import fts5
 from knapper.index.words.fts5 import Fts5Engine, QueryWord, WordQuestion, WordTable
-from knapper.system.arrays import first_of_groups, np, sizes_of_groups
+from knapper.system.arrays import ScoredIds, first_of_groups, np, sizes_of_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -401,7 +401,7 @@ class KeywordRanker:
             for word in self._heaviest(connection, fts5.NAMES, read.every)
         ]
         question = WordQuestion(words=chosen, limit=MAX_NAME_HITS + 1, allowed=allowed)
-        ranked = list(self.best(connection, fts5.NAMES, question))
+        ranked: list[int] = ScoredIds.of(self.best(connection, fts5.NAMES, question)).ids.tolist()
         files = ranked[:MAX_NAME_HITS]
         if not files:
             return NameScores(by_file={})
