@@ -11,6 +11,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from knapper.index import database
 from knapper.index.words import fts5, postings
 from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
 from knapper.index.words.postings import NameStems, PostingsFile, TermLists
-from knapper.system.arrays import ScoredIds, np
+from knapper.system.arrays import ScoredIds, first_of_groups, np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,12 +32,20 @@ _KEPT_NORMS: Final = 4
 """Of 0.8 MB for 100,000 rows each, where a mask or the log leaves out any."""
 _MAX_CLEARED_SHARE: Final = 0.1
 """Of the rows, up to which clearing their sums one by one is faster than clearing all."""
-_SHORT_SHARE: Final = 8
+_SHORT_SHARE: Final = 6
 """How many times as long as adding up a row it takes to look one up."""
 _ADDED_ROWS: Final = 8_192
 """Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
 _SAMPLED_ROWS: Final = 8_192
 """Rows of a word, of which the best tell what the best of all reach at least; more tell it little better."""
+_CLEAR_LEAD: Final = 3.0
+"""How many times as much the terms that were added up can count as those left, from which on it pays to look."""
+_NARROWED: Final = 4
+"""Candidates, as a multiple of the best, from which on each further term may leave some of them out."""
+_FEW_SHARE: Final = 0.5
+"""Of the rows of the terms left, that were added up, up to which it pays to look whether these have decided."""
+_SPARSE_SHARE: Final = 0.1
+"""Of all rows, that were added up, up to which it is faster to look at each of these than at all."""
 _LONG_SHARE: Final = 0.3
 """Of all rows, that the terms left have together, from which on it pays to look whether the others have decided."""
 
@@ -119,12 +128,22 @@ class _ScoredTerm:
         values *= self.gain
         return values
 
-    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-        """Add the scores of all its rows, in parts that the processor's nearest memory holds."""
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64], *, is_first: bool) -> None:
+        """Add the scores of all its rows, in parts that the processor's nearest memory holds.
+
+        Args:
+            sums: By row.
+            norms: By row.
+            is_first: Whether all sums are zeros, which needn't be read.
+        """
         for start in range(0, len(self.rows), _ADDED_ROWS):
             part = slice(start, start + _ADDED_ROWS)
             rows = self.rows[part].astype(np.intp)
-            sums[rows] += self.scores(norms[rows], part)
+            scores = self.scores(norms.take(rows), part)
+            if is_first:
+                sums[rows] = scores
+            else:
+                np.add.at(sums, rows, scores)  # a word has each row once; this takes less than reading and writing them
 
 
 class PostingsEngine:
@@ -529,27 +548,70 @@ def _best_rows(
     candidates: NDArray[Any] | None = None
     sample: NDArray[Any] | None = None
     summed: list[_ScoredTerm] = []
+    rows_summed, rows_looked_at, reached = 0, 0, 0.0
     for term in ordered:
-        if candidates is None and sample is not None and rows_left > _LONG_SHARE * len(sums):
-            sample, lowest = _cut_to_best(sample, sums, limit)
-            reachable = lowest * (1 - _ROUNDING) - left
-            candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
-        left, rows_left = left - term.bound, rows_left - len(term.rows)
+        if candidates is None and sample is not None and reached > left:
+            if (
+                2 * rows_looked_at <= rows_summed <= min(_FEW_SHARE * rows_left, _SPARSE_SHARE * len(sums))
+                and reached > _CLEAR_LEAD * left
+            ):
+                candidates, rows_looked_at = _reaching(summed, sums, limit, left), rows_summed
+            elif rows_left > _LONG_SHARE * len(sums):
+                sample, lowest = _cut_to_best(sample, sums, limit)
+                reachable = lowest * (1 - _ROUNDING) - left
+                candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
+        elif candidates is not None and len(candidates) > _NARROWED * limit:
+            scores = sums[candidates]
+            candidates = candidates[scores >= _lowest_of_best(scores, limit) * (1 - _ROUNDING) - left]
+        left, rows_left, reached = left - term.bound, rows_left - len(term.rows), reached + term.bound
         if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
             places, has_term = _positions(term.rows, candidates)
             found = candidates[has_term]
             sums[found] += term.scores(norms[found], places[has_term])
             continue
-        term.add_to(sums, norms)
+        term.add_to(sums, norms, is_first=not summed)
         summed.append(term)
+        rows_summed += len(term.rows)
         if sample is None and len(term.rows) >= limit:
             sample = term.rows[:_SAMPLED_ROWS]
+    if candidates is None and rows_summed < _SPARSE_SHARE * len(sums):
+        candidates = _reaching(summed, sums, limit, 0.0)
     if candidates is None:
         lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
         candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))
     scores = sums[candidates]
     is_kept = scores >= max(_lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
     return candidates[is_kept], scores[is_kept], summed
+
+
+def _reaching(
+    terms: Sequence[_ScoredTerm], sums: NDArray[np.float64], limit: int, left: float
+) -> NDArray[np.intp] | None:
+    """Return the rows of *terms* that may yet be among the best, ascending; None where others may, too.
+
+    Args:
+        terms: Those that were added up.
+        sums: By row.
+        limit: How many are the best.
+        left: What the other terms may add to any row.
+    """
+    rows = np.concatenate([term.rows for term in terms]).astype(np.intp) if terms else np.empty(0, np.intp)
+    if left or len(rows) > _SAMPLED_ROWS:
+        scores = sums.take(rows)
+        # The rows of one term are different ones, so that each term's best tell what the best of all reach at least.
+        ends = [*accumulate(len(term.rows) for term in terms)]
+        lowest = max(
+            (_lowest_of_best(scores[stop - len(term.rows) : stop], limit) for term, stop in zip(terms, ends, strict=True)),
+            default=0.0,
+        )
+        reachable = lowest * (1 - _ROUNDING) - left
+        if left and reachable <= 0:
+            return None
+        rows = rows[scores >= reachable]
+    if len(terms) > 1:
+        rows.sort()
+        rows = rows[first_of_groups(rows)]
+    return rows
 
 
 def _cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:
