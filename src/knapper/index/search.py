@@ -86,6 +86,9 @@ def read_hits(
     properties = snapshot.properties(doubtful) if doubtful else ()
     candidates: list[tuple[float, int, int]] = []
     for (place, scores), note_score in zip(matches.items(), note_scores, strict=True):
+        if len(scores) == 1 and per_note > 0:
+            candidates.append((note_score, next(iter(scores)), place))
+            continue
         ordered = sorted(
             (-score * (_PROPERTIES_SHARE if chunk in properties else 1.0), chunk) for chunk, score in scores.items()
         )
@@ -602,9 +605,7 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     return tuple(
         hit
         if hit.cosine is not None
-        else Hit(
-            row=hit.row, score=hit.score, parts=hit.parts, cosine=cosine_by_id.get(hit.row.id), copies=hit.copies
-        )
+        else Hit(row=hit.row, score=hit.score, parts=hit.parts, cosine=cosine_by_id.get(hit.row.id), copies=hit.copies)
         for hit in hits
     )
 

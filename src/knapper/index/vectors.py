@@ -667,9 +667,7 @@ class VectorCache:
         self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
 
 
-def _nearest(
-    ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int
-) -> ScoredIds:
+def _nearest(ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> ScoredIds:
     """Return the ids of the places with the highest scores, where these are above 0, highest first."""
     best = _largest_places(scores, limit)
     found = scores[best]

@@ -544,44 +544,94 @@ def _best_rows(
     Source: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
     """
     ordered = sorted(terms, key=lambda term: -term.bound)
-    left, rows_left = sum(term.bound for term in ordered), sum(len(term.rows) for term in ordered)
-    candidates: NDArray[Any] | None = None
-    sample: NDArray[Any] | None = None
-    summed: list[_ScoredTerm] = []
-    rows_summed, rows_looked_at, reached = 0, 0, 0.0
-    for term in ordered:
-        if candidates is None and sample is not None and reached > left:
-            if (
-                2 * rows_looked_at <= rows_summed <= min(_FEW_SHARE * rows_left, _SPARSE_SHARE * len(sums))
-                and reached > _CLEAR_LEAD * left
-            ):
-                candidates, rows_looked_at = _reaching(summed, sums, limit, left), rows_summed
-            elif rows_left > _LONG_SHARE * len(sums):
-                sample, lowest = _cut_to_best(sample, sums, limit)
-                reachable = lowest * (1 - _ROUNDING) - left
-                candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
-        elif candidates is not None and len(candidates) > _NARROWED * limit:
-            scores = sums[candidates]
-            candidates = candidates[scores >= _lowest_of_best(scores, limit) * (1 - _ROUNDING) - left]
-        left, rows_left, reached = left - term.bound, rows_left - len(term.rows), reached + term.bound
-        if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
-            places, has_term = _positions(term.rows, candidates)
-            found = candidates[has_term]
-            sums[found] += term.scores(norms[found], places[has_term])
-            continue
-        term.add_to(sums, norms, is_first=not summed)
-        summed.append(term)
-        rows_summed += len(term.rows)
-        if sample is None and len(term.rows) >= limit:
-            sample = term.rows[:_SAMPLED_ROWS]
-    if candidates is None and rows_summed < _SPARSE_SHARE * len(sums):
-        candidates = _reaching(summed, sums, limit, 0.0)
-    if candidates is None:
-        lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
-        candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))
+    if sum(len(term.rows) for term in ordered) <= _ADDED_ROWS and all(term.gain for term in ordered):
+        candidates, summed = _add_all(ordered, sums, norms), ordered
+    else:
+        search = _RowSearch(ordered, norms, sums, limit)
+        for term in ordered:
+            search.add(term)
+        candidates, summed = search.last_candidates(), search.summed
     scores = sums[candidates]
     is_kept = scores >= max(_lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
     return candidates[is_kept], scores[is_kept], summed
+
+
+def _add_all(terms: Sequence[_ScoredTerm], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Add the scores of all rows of *terms* at once, and return these rows; for few, a call a term takes longer."""
+    rows = np.concatenate([term.rows for term in terms]).astype(np.intp)
+    values = np.concatenate([term.occurrences for term in terms]).astype(np.float64)
+    scale = terms[0].scale
+    if scale != 1:
+        values /= scale
+    values /= norms.take(rows) + values
+    values *= np.array([term.gain for term in terms]).repeat([len(term.rows) for term in terms])
+    np.add.at(sums, rows, values)
+    return _distinct(rows) if len(terms) > 1 else rows
+
+
+class _RowSearch:
+    """The sums of a question's words so far, and which rows may yet be among the best."""
+
+    def __init__(
+        self, terms: Sequence[_ScoredTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
+    ) -> None:
+        """Begin; *sums* are zeros."""
+        self._norms, self._sums, self._limit = norms, sums, limit
+        self.summed: list[_ScoredTerm] = []
+        self._candidates: NDArray[Any] | None = None
+        """None while any row may be."""
+        self._sample: NDArray[Any] | None = None
+        """Different rows, of which the best tell what the best of all reach at least."""
+        self._left = sum(term.bound for term in terms)
+        """What the terms that weren't added yet can count together."""
+        self._reached = 0.0
+        self._rows_left = sum(len(term.rows) for term in terms)
+        self._rows_summed = self._rows_looked_at = 0
+
+    def add(self, term: _ScoredTerm) -> None:
+        """Add a term's scores: to all of its rows, or only to candidates."""
+        if self._candidates is None:
+            self._look_for_candidates()
+        elif len(self._candidates) > _NARROWED * self._limit:
+            scores = self._sums[self._candidates]
+            reachable = _lowest_of_best(scores, self._limit) * (1 - _ROUNDING) - self._left
+            self._candidates = self._candidates[scores >= reachable]
+        self._left, self._reached = self._left - term.bound, self._reached + term.bound
+        self._rows_left -= len(term.rows)
+        candidates = self._candidates
+        if candidates is not None and _SHORT_SHARE * len(candidates) < len(term.rows):
+            places, has_term = _positions(term.rows, candidates)
+            found = candidates[has_term]
+            self._sums[found] += term.scores(self._norms[found], places[has_term])
+            return
+        term.add_to(self._sums, self._norms, is_first=not self.summed)
+        self.summed.append(term)
+        self._rows_summed += len(term.rows)
+        if self._sample is None and len(term.rows) >= self._limit:
+            self._sample = term.rows[:_SAMPLED_ROWS]
+
+    def _look_for_candidates(self) -> None:
+        """Find out whether the terms so far have decided, where that may be and costs less than to go on."""
+        if self._sample is None or self._reached <= self._left:
+            return
+        few = min(_FEW_SHARE * self._rows_left, _SPARSE_SHARE * len(self._sums))
+        if 2 * self._rows_looked_at <= self._rows_summed <= few and self._reached > _CLEAR_LEAD * self._left:
+            self._rows_looked_at = self._rows_summed
+            self._candidates = _reaching(self.summed, self._sums, self._limit, self._left)
+        elif self._rows_left > _LONG_SHARE * len(self._sums):
+            self._sample, lowest = _cut_to_best(self._sample, self._sums, self._limit)
+            reachable = lowest * (1 - _ROUNDING) - self._left
+            self._candidates = np.flatnonzero(self._sums >= reachable) if reachable > 0 else None
+
+    def last_candidates(self) -> NDArray[Any]:
+        """Return rows with all of the best among them, now that every term was added."""
+        candidates = self._candidates
+        if candidates is None and self._rows_summed < _SPARSE_SHARE * len(self._sums):
+            candidates = _reaching(self.summed, self._sums, self._limit, 0.0)
+        if candidates is None:
+            lowest = 0.0 if self._sample is None else _cut_to_best(self._sample, self._sums, self._limit)[1]
+            candidates = np.flatnonzero(self._sums >= max(lowest, np.finfo(np.float64).tiny))
+        return candidates
 
 
 def _reaching(
@@ -601,17 +651,23 @@ def _reaching(
         # The rows of one term are different ones, so that each term's best tell what the best of all reach at least.
         ends = [*accumulate(len(term.rows) for term in terms)]
         lowest = max(
-            (_lowest_of_best(scores[stop - len(term.rows) : stop], limit) for term, stop in zip(terms, ends, strict=True)),
+            (
+                _lowest_of_best(scores[stop - len(term.rows) : stop], limit)
+                for term, stop in zip(terms, ends, strict=True)
+            ),
             default=0.0,
         )
         reachable = lowest * (1 - _ROUNDING) - left
         if left and reachable <= 0:
             return None
         rows = rows[scores >= reachable]
-    if len(terms) > 1:
-        rows.sort()
-        rows = rows[first_of_groups(rows)]
-    return rows
+    return _distinct(rows) if len(terms) > 1 else rows
+
+
+def _distinct(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sort rows in place, and return each once."""
+    rows.sort()
+    return rows[first_of_groups(rows)]
 
 
 def _cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:

@@ -196,9 +196,10 @@ class NamingQuestion:
             totals += share * _hold_all(stems, heads, word_stems, numbers)
         scores = np.minimum(totals, 1.0) * (_PARTLY_NAMED * counts / sizes)
         is_whole = counts == sizes
+        ordered = [numbers.get(stem, -1) for stem in self._ordered]
         for place in is_whole.nonzero()[0].tolist():
             name = stems[heads[place] : heads[place] + sizes[place]].tolist()
-            score = self._score_whole(name, float(totals[place]), numbers)
+            score = self._score_whole(name, ordered, float(totals[place]), numbers)
             scores[place] = scores[place] if score is None else score
         first_names = heads.searchsorted(named.file_heads)
         best = np.maximum.reduceat(scores, first_names)
@@ -209,9 +210,10 @@ class NamingQuestion:
             wholes = np.zeros(len(best), np.bool_)
         return dict(zip(named.files, map(NameMatch, best.tolist(), wholes.tolist()), strict=True))
 
-    def _score_whole(self, name: Sequence[int], total: float, numbers: Mapping[str, int]) -> float | None:
-        """Score a name of which the query holds all stems; None where it doesn't hold them in order."""
-        ordered = [numbers.get(stem, -1) for stem in self._ordered]
+    def _score_whole(
+        self, name: Sequence[int], ordered: Sequence[int], total: float, numbers: Mapping[str, int]
+    ) -> float | None:
+        """Score a name of which the query, *ordered* by number, holds all stems; None where not in this order."""
         length = len(name)
         if not any(ordered[at : at + length] == name for at in range(len(ordered) - length + 1)):
             return None
@@ -510,6 +512,8 @@ class KeywordRanker:
                 expressions.difference_update(counts)
             except (LookupError, ValueError):
                 self._discard(postings)
+        if not expressions:
+            return present
         return present | fts5.present_expressions(connection, table, sorted(expressions), allowed=allowed)
 
     def matching(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
