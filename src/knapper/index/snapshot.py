@@ -135,7 +135,7 @@ class SnapshotCache(Protocol):
 
 
 _MIN_PARALLEL_VECTORS = 10_000
-"""Number of vectors from which on ranking takes longer than passing it to another thread."""
+"""Vectors from which on comparing them takes much longer than passing that to another thread: 0.1 ms."""
 
 
 class SqliteSnapshotCache:
@@ -207,7 +207,7 @@ class SqliteSnapshot:
         allowed, logged = self._mask(where), () if where.include_log else self._logged()
         ranking = self.vector_cache.begin(vector, limit=limit, allowed=allowed, without=logged)
         # Only what needs no Python: a thread that waits for the interpreter takes half of the time again.
-        scans = self.executor.submit(ranking.scan) if len(self.vector_cache) >= self.many else None
+        scans = self.executor.submit(ranking.scan) if ranking.work >= self.many else None
 
         def read() -> Mapping[int, float]:
             try:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -649,14 +649,8 @@ def _reaching(
     if left or len(rows) > _SAMPLED_ROWS:
         scores = sums.take(rows)
         # The rows of one term are different ones, so that each term's best tell what the best of all reach at least.
-        ends = [*accumulate(len(term.rows) for term in terms)]
-        lowest = max(
-            (
-                _lowest_of_best(scores[stop - len(term.rows) : stop], limit)
-                for term, stop in zip(terms, ends, strict=True)
-            ),
-            default=0.0,
-        )
+        stops = [*accumulate((len(term.rows) for term in terms), initial=0)]
+        lowest = max((_lowest_of_best(scores[start:stop], limit) for start, stop in pairwise(stops)), default=0.0)
         reachable = lowest * (1 - _ROUNDING) - left
         if left and reachable <= 0:
             return None
