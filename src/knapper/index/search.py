@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from knapper.errors import SetupError
 from knapper.index import tokenizer
-from knapper.index.documents import Filter
+from knapper.index.documents import EVERYTHING, Filter
 from knapper.index.models import base as rerankers
 from knapper.index.models.base import Embedder, EmbedderError, PausingReranker, Reranking
 from knapper.index.snapshot import (
@@ -272,7 +272,7 @@ class SearchRequest:
     mode: SearchMode = "hybrid"
     limit: int = 5
     per_note: int = 2
-    where: Filter = field(default_factory=Filter)
+    where: Filter = EVERYTHING
     merges_copies: bool = False
     """Whether a text that several notes hold is one hit."""
     reranks: bool = False

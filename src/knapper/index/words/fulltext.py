@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from knapper.index import database, tokenizer
 from knapper.index.documents import StateCache
@@ -125,16 +125,10 @@ _STEM_MARK = "\x1f"
 """Between stems, which never contain it."""
 
 
-class NameMatch(NamedTuple):
-    """How well a query names a note."""
-
-    score: float
-    """0 to 1."""
-    is_whole: bool
-    """Whether the query holds all words of the name."""
-
-
-_NO_NAME = NameMatch(0.0, is_whole=False)
+_NameMatch = tuple[float, bool]
+"""How well a query names a note, 0 to 1, and whether it holds all words of the name; a plain tuple, as each question
+makes a hundred."""
+_NO_NAME: _NameMatch = (0.0, False)
 
 
 class NamingQuestion:
@@ -171,7 +165,7 @@ class NamingQuestion:
         """Return all stems by which it finds names."""
         return self._stems.union(*(stems for stems, _ in (*self._content, *self._others)))
 
-    def best_of(self, named: NameStems, numbers: Mapping[str, int]) -> dict[int, NameMatch]:
+    def best_of(self, named: NameStems, numbers: Mapping[str, int]) -> dict[int, _NameMatch]:
         """Score files as `best` does, all at once.
 
         Args:
@@ -208,7 +202,7 @@ class NamingQuestion:
             wholes = np.logical_or.reduceat(is_whole & is_best, first_names)
         else:
             wholes = np.zeros(len(best), np.bool_)
-        return dict(zip(named.files, map(NameMatch, best.tolist(), wholes.tolist()), strict=True))
+        return dict(zip(named.files, zip(best.tolist(), wholes.tolist(), strict=True), strict=True))
 
     def _score_whole(
         self, name: Sequence[int], ordered: Sequence[int], total: float, numbers: Mapping[str, int]
@@ -224,12 +218,12 @@ class NamingQuestion:
             total = sum(share for stems, share in self._others if own.issuperset(numbers.get(s, -1) for s in stems))
         return min(total, 1.0)
 
-    def best(self, names: Iterable[Sequence[str]]) -> NameMatch:
+    def best(self, names: Iterable[Sequence[str]]) -> _NameMatch:
         """Score a file by the best of its names."""
         found = [self._score(name, shared) for name in names if (shared := self._stems.intersection(name))]
         return max(found) if found else _NO_NAME
 
-    def _score(self, name: Sequence[str], shared: frozenset[str]) -> NameMatch:
+    def _score(self, name: Sequence[str], shared: frozenset[str]) -> _NameMatch:
         """Score a name by its stems, of which *shared* are the query's, and tell whether the query holds all of them.
 
         A query that is nothing but the name gives 1. One that holds the name as it is written gives the rareness of its
@@ -241,7 +235,7 @@ class NamingQuestion:
         is_whole = count == len(name)
         stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
         if stands and len(name) == self._length:
-            return NameMatch(1.0, is_whole=True)
+            return 1.0, True
         total = self._totals.get(shared)
         if total is None:
             total = self._totals[shared] = sum(self._single.get(stem, 0.0) for stem in shared)
@@ -250,7 +244,7 @@ class NamingQuestion:
         if stands and not total:
             total = sum(share for stems, share in self._others if stems.issubset(name))
         share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
-        return NameMatch(min(total, 1.0) * share, is_whole)
+        return min(total, 1.0) * share, is_whole
 
 
 def _hold_all(
@@ -415,8 +409,8 @@ class KeywordRanker:
         matches = self._match_names(connection, naming, files)
         if query.content != query.words:
             meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
-            matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
-        return NameScores(by_file={i: match.score for i, match in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
+            matches = {i: match for i, match in matches.items() if i in meant or match[1]}
+        return NameScores(by_file={i: score for i, (score, _) in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
 
     def _holding(
         self, connection: sqlite3.Connection, words: Sequence[QueryWord], files: Sequence[int]
@@ -530,10 +524,10 @@ class KeywordRanker:
 
     def _match_names(
         self, connection: sqlite3.Connection, naming: NamingQuestion, files: Sequence[int]
-    ) -> dict[int, NameMatch]:
+    ) -> Mapping[int, _NameMatch]:
         """Score the names of files, from the derived file as far as possible, in the given order."""
         postings = self._ready_postings(connection)
-        matches: dict[int, NameMatch] = {}
+        matches: dict[int, _NameMatch] = {}
         stored: Collection[int] = ()
         if postings is not None:
             try:
