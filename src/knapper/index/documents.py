@@ -414,6 +414,8 @@ class Filter:
         return [getattr(self, name) for name in _RESTRICTIONS]
 
 
+EVERYTHING: Final = Filter()
+"""Restricts nothing; what asks for all shares it, as making another takes as long as a look-up."""
 _RESTRICTIONS: Final = tuple(one.name for one in fields(Filter) if one.name not in _NOT_RESTRICTIONS)
 """Looked up once, as each search asks several times whether its filter restricts anything."""
 SqlCondition = tuple[str, list[str]]
@@ -590,7 +592,7 @@ class FilterMasks:
 
     def mask(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_] | None:
         """Return a mask by file id of the matching files; None where all match."""
-        if where.trivial:
+        if where is EVERYTHING or where.trivial:
             return None
         return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 

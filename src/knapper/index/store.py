@@ -590,8 +590,8 @@ class IndexStore:
         """Read chunks by id in the given order, without those that were removed."""
         sql = (
             "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
-            " c.end_line, c.text, c.digest FROM chunks c JOIN files f ON f.id = c.id >> ?"
-            " WHERE c.id IN (SELECT value FROM json_each(?))"
+            " c.end_line, c.text, c.digest FROM json_each(?2) j CROSS JOIN chunks c ON c.id = j.value"
+            " CROSS JOIN files f ON f.id = c.id >> ?1"
         )
         rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids)))).fetchall()
         documents.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)

@@ -101,7 +101,7 @@ class PublishedSnapshot:
     _known_vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict[int, "NDArray[np.float32]"], repr=False)
     """Vectors that were read already: ranking and the hits' cosines need the same ones."""
 
-    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
         """Add up the lists of the words in memory; what isn't one whole token is found in SQL."""
         rows = self._find_tokens(query)
         content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), rows))
