@@ -207,6 +207,10 @@ CREATE TABLE dropped_rows (
 ) WITHOUT ROWID;
 """
 
+_BUFFERED_WORDS_BYTES = 16_000_000
+"""Memory for the words of a transaction's chunks, which SQLite writes as one list: 256 files have some 3 MB. By its own
+limit of 1 MB it would write several, and merge them."""
+
 LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
 """Selects the ids of log chunks, which have an index of their own."""
 
@@ -230,6 +234,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
         if statement.strip():
             connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
+    connection.execute("INSERT INTO chunk_words (chunk_words, rank) VALUES ('hashsize', ?)", (_BUFFERED_WORDS_BYTES,))
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
