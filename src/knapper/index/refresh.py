@@ -485,8 +485,9 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
 
 def _store_files(store: IndexStore, batch: Sequence[FileRows], outcome: RefreshOutcome) -> None:
     changed: list[FileRows] = []
+    known = store.hashes_of(rows.path for rows in batch)
     for rows in batch:
-        if rows.hash and rows.hash == store.hash_of(rows.path):
+        if rows.hash and rows.hash == known.get(rows.path):
             store.touch(rows)
             outcome.unchanged += 1
         else:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from knapper.index import database, documents
 from knapper.index.database import Database
@@ -33,7 +33,9 @@ def enqueue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def dequeue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Remove chunks from the queue that got their vector or were removed."""
-    connection.executemany("DELETE FROM waiting WHERE chunk_id = ?", [(i,) for i in ids])
+    connection.execute(
+        "DELETE FROM waiting WHERE chunk_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
 
 
 def is_queue_for(connection: sqlite3.Connection, model: str) -> bool:
@@ -370,8 +372,7 @@ class ChunkRow:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingChunk:
+class PendingChunk(NamedTuple):
     """A chunk without a vector yet."""
 
     id: int
@@ -520,7 +521,12 @@ class IndexStore:
         row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()
         return NotePath(row[0]) if row and row[0] else path
 
-    def hash_of(self, path: str) -> str:
+    def hashes_of(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the indexed hashes of files, by path; empty ones of files that weren't read."""
+        sql = "SELECT path, hash FROM files WHERE path IN (SELECT value FROM json_each(?))"
+        return dict(self.database.reader().execute(sql, (json.dumps(list(paths), ensure_ascii=False),)))
+
+    def hash_of(self, path: NotePath) -> str:
         """Return the indexed hash of a file; empty where there is none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
         return str(row[0]) if row else ""
@@ -560,7 +566,7 @@ class IndexStore:
             " JOIN files f ON f.id = c.id >> ? WHERE w.chunk_id > ? ORDER BY w.chunk_id LIMIT ?",
             (database.CHUNK_BITS, after, limit),
         )
-        return [PendingChunk(id=i, title=t, path=_split_headings(p), text=x) for i, t, p, x in rows]
+        return [PendingChunk(i, t, _split_headings(p), x) for i, t, p, x in rows]
 
     def count_pending(self, model: str) -> int:
         """Count the chunks without a vector of *model*."""

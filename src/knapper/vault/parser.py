@@ -343,8 +343,15 @@ def parse_note(raw: bytes) -> Outline:
     code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
     hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
     hidden.update(dict.fromkeys(body.comments, "comment"))
-    return replace(
-        head.outline,
+    outline = head.outline
+    # A copy by `replace` looks at all fields, also at those that are empty still.
+    return Outline(
+        encoding=outline.encoding,
+        newline=outline.newline,
+        line_starts=outline.line_starts,
+        frontmatter=outline.frontmatter,
+        body_start=body_start,
+        problems=outline.problems,
         sections=list_sections(data, block_tree, line_index, body_start),
         blocks=tuple(list_blocks(data, body_start, block_tree, hidden, line_index)),
         links=_collect_links(head, body),

@@ -272,6 +272,8 @@ def line_number_at(data: bytes, offset: int) -> int:
 
 def detect_newline(data: bytes) -> Newline:
     r"""Return the line ending of *data*, or ``mixed``; ``\\n`` where there is none."""
+    if b"\r" not in data:
+        return "\n"
     crlfs = data.count(b"\r\n")
     lfs = data.count(b"\n") - crlfs
     crs = data.count(b"\r") - crlfs
