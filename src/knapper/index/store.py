@@ -172,6 +172,8 @@ def _match_digests(
 
 
 def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> None:
+    if not added:
+        return
     paths_and_texts = [(HEADING_SEPARATOR.join(c.path), c.text) for *_, c in added]
     connection.executemany(
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -427,7 +429,8 @@ class IndexStore:
                 else:
                     known.append((stored, rows))
             # New files first: the vectors of a passage that was moved to one are copied from where it was.
-            insert_files(connection, new, generation=generation)
+            if new:
+                insert_files(connection, new, generation=generation)
             for stored, rows in known:
                 next_chunk = replace_chunks(connection, stored, rows, generation=generation)
                 update_file(connection, stored.id, rows, next_chunk=next_chunk)
