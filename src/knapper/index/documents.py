@@ -194,7 +194,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
             for k in record.links
         ],
         tags=[(paths.name_key(tag.name), tag.name, tag.line) for tag in record.tags],
-        properties=list(_property_rows(record.properties)),
+        properties=list(property_rows(record.properties)),
         aliases=[(alias, paths.name_key(alias)) for alias in record.aliases],
         headings=record.headings,
         chunks=chunks,
@@ -227,7 +227,7 @@ def chunk_digest(kind: str, title: str, headings: str, text: str) -> bytes:
     return blake2b(joined.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def _property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
+def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
     """Return rows of key, name, shape, text and number; a list gives one an element, an empty list one of None."""
     for name, value in properties.items():
         key = paths.name_key(name)
