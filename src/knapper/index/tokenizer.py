@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from operator import add
 from typing import Final
 
 from knapper.jsontypes import replace_surrogates
@@ -251,7 +252,7 @@ def fold_forms(text: str) -> str:
 
 def _bigrams(run: str) -> Iterator[str]:
     """Yield the overlapping character pairs of a run; none for a single character."""
-    return map(str.__add__, run, run[1:])
+    return map(add, run, run[1:])
 
 
 def _space_out_run(match: re.Match[str]) -> str:

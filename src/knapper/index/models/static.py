@@ -7,12 +7,13 @@ import re
 import threading
 import unicodedata
 import zlib
+from array import array
 from binascii import crc_hqx
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain, count, islice, pairwise
+from itertools import accumulate, chain, count, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -46,7 +47,9 @@ _PRINT_BITS: Final = 16
 _FEW_CHARACTERS: Final = 30_000
 """Of new words, up to which splitting them here is faster than building the library's tables."""
 _MAX_CACHED_WORDS: Final = 20_000
-"""About 0.4 kB each. Notes of 13 MB then take 2.1 s to split instead of 1.8 with all of their 52,000 words cached."""
+"""Of few texts, such as questions; about 0.4 kB each."""
+_MAX_NUMBERED_WORDS: Final = 50_000
+"""Of many texts; about 0.2 kB each."""
 _MAX_CACHED_CHARACTERS: Final = 30
 """Of a word that is cached; longer ones are passages of scripts without spaces."""
 _ASCII_SEPARATORS: Final = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
@@ -139,6 +142,21 @@ def hash_piece(piece: str) -> tuple[int, int]:
     return crc >> _LOW_BITS, (crc & _LOW_MASK) << _PRINT_BITS | crc_hqx(content, 0)
 
 
+class _NumberedWords:
+    """Words with their tokens in arrays, which take a fifth of the memory of tuples."""
+
+    def __init__(self) -> None:
+        self.numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self.ids = array("i")
+        """The tokens of all words, by number."""
+        self.bounds = array("q", [0])
+
+    def add(self, tokens: Sequence[Sequence[int]]) -> None:
+        """Add the tokens of the words that were numbered last."""
+        self.ids.extend(chain.from_iterable(tokens))
+        self.bounds.extend(islice(accumulate(map(len, tokens), initial=self.bounds[-1]), 1, None))
+
+
 class PieceTokenizer:
     """The tokenizer of the packaged table; the file is mapped on first use."""
 
@@ -168,6 +186,9 @@ class PieceTokenizer:
         self._unknown_score = int(scores.min()) / SCORE_UNITS - _UNKNOWN_PENALTY
         self._words: tuple[dict[str, Sequence[int]], dict[str, Sequence[int]]] = ({}, {})
         """The words used lately, and those before them, which are forgotten when the first are too many."""
+        self._lock = threading.Lock()
+        self._numbered = _NumberedWords()
+        """The words of many texts."""
         self._split_characters = 0
         self._bulk: BulkTokenizer | None = None
 
@@ -177,9 +198,8 @@ class PieceTokenizer:
             return self._tokenize_few([split_words(text) for text in texts])
         words = [split_runs(text) for text in texts]
         counts = np.fromiter(map(len, words), np.intp, len(words))
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        places = np.fromiter(map(numbers.__getitem__, chain.from_iterable(words)), np.intp, counts.sum())
-        pieces = TextTokens.join(self._split_distinct(list(numbers)))
+        with self._lock:
+            places, pieces = self._number_words(chain.from_iterable(words), int(counts.sum()))
         lengths = np.diff(pieces.bounds)[places]
         bounds = np.concatenate(([0], lengths.cumsum()))
         # Each word's pieces are copied from where they stand first.
@@ -195,6 +215,22 @@ class PieceTokenizer:
             split = dict(zip(distinct, self._split_distinct(distinct), strict=True))
             tokens = [split[word] for word in words]
         return list(chain.from_iterable(filter(None, tokens)))
+
+    def _number_words(self, words: Iterable[str], total: int) -> tuple[NDArray[np.intp], TextTokens]:
+        """Return the number of each word, and the tokens of all numbered words, some of which may be older ones."""
+        numbered = self._numbered
+        if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
+            numbered = self._numbered = _NumberedWords()
+        known = len(numbered.numbers)
+        places = np.fromiter(map(numbered.numbers.__getitem__, words), np.intp, total)
+        new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
+        try:
+            numbered.add(list(self._split_runs(new_words)))
+        except BaseException:
+            # Words have numbers that have no tokens.
+            self._numbered = _NumberedWords()
+            raise
+        return places, TextTokens(ids=np.array(numbered.ids, np.intp), bounds=np.array(numbered.bounds, np.intp))
 
     def _tokenize_few(self, words: Sequence[Sequence[str]]) -> TextTokens:
         """Return the tokens of a few texts' words, for which arrays take longer than they save."""
