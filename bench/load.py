@@ -179,14 +179,15 @@ class Found:
 
 @contextmanager
 def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP, more: str = "") -> Iterator[Server]:
-    """Serve a vault; *more* is what else the section ``[server]`` says."""
+    """Serve a vault, with its log in a file as of a service; *more* is what else the section ``[server]`` says."""
     config = folder / "config.toml"
     server = f"[server]\nrequests_per_minute = 0\n{more}"
     config.write_text(f"[vaults.load]\npath = {json.dumps(str(vault))}\n{server}", encoding="utf-8")
     env = {**os.environ, "KNAP_CONFIG": str(config), "KNAP_STATE_DIR": str(folder / "state")}  # noqa: TID251 - handed on
     frame.say("indexing")
     subprocess.run([*command, "-q", "index"], env=env, check=True)
-    with subprocess.Popen([*command, "serve", "--port", "0"], env=env, stderr=subprocess.PIPE, text=True) as process:
+    serve = [*command, "serve", "--port", "0", "--log-file", str(folder / "log")]
+    with subprocess.Popen(serve, env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield started(process)
         finally:

@@ -375,7 +375,7 @@ def _local_ids(found: dict[str, list[list[int]]], reader: ReaderEngine, engine: 
     return {way: [[local.get(chunk, -1) for chunk in one] for one in rankings] for way, rankings in found.items()}
 
 
-def find_exact(folder: Path, asked: Sequence[str], work: Path) -> dict[str, list[dict[int, float]]]:
+def find_exact(folder: Path, asked: Sequence[str], work: Path) -> dict[str, Sequence[Mapping[int, float]]]:
     """Rank all chunks by SQLite's own BM25, and by the cosine with every vector; gives the best thousand of each."""
     store = IndexStore(folder / database.INDEX_FILE)
     ranker = fulltext.KeywordRanker(None)

@@ -69,4 +69,10 @@ def strings_in(value: object) -> list[str]:
 
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates by question marks: JSON can hold them, but no file, and no model reads them."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    if text.isascii():
+        return text
+    try:
+        _ = text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.index import chunker
-from knapper.index.chunker import HEADING_SLACK, Chunk
+from knapper.index.chunker import HEADING_SLACK
+from knapper.index.documents import Chunk
 from knapper.vault import canvas
 from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath

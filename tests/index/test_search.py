@@ -206,6 +206,45 @@ def test_it_is_said_where_no_note_holds_a_word_of_the_query(tmp_path: Path) -> N
         assert answer.remarks == ("no note holds any of these words: these are the nearest in meaning",)
 
 
+@pytest.mark.parametrize("is_instant", [True, False])
+def test_no_snapshot_is_held_while_an_embedder_waits_for_a_server(tmp_path: Path, *, is_instant: bool) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "kerosene lamp\n"})
+    held: list[bool] = []
+
+    class Watching(worlds.WordEmbedder):
+        """Look at the asking thread's connection."""
+
+        def query(self, text: str) -> NDArray[np.float32]:
+            held.append(engine.store.database.reader().in_transaction)
+            return super().query(text)
+
+    embedder = Watching()
+    embedder.instant = is_instant
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        engine.embed()
+        answer = engine.search(SearchRequest(text="lamp"))
+
+    assert [hit.row.note for hit in answer.hits] == ["a.md"]
+    assert held[-1] == is_instant
+
+
+@pytest.mark.parametrize("per_note", [1, 2])
+def test_properties_come_after_texts_that_match_as_well(tmp_path: Path, per_note: int) -> None:
+    texts = "\n\n".join(f"# Part {number}\n\nThe kerosene lamp number {number}." for number in range(3))
+    notes = {
+        f"{name}.md": f"---\nlamp: kerosene lamp, and much beside it that nobody asks for\n---\n{texts}\n"
+        for name in ("a", "b", "c")
+    }
+    root = worlds.fill(tmp_path / "v", {**notes, "d.md": f"A lamp of {'other words ' * 100}.\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        hits = engine.search(SearchRequest(text="kerosene lamp", mode="keyword", limit=30, per_note=per_note)).hits
+
+    kinds = {name: [hit.row.kind for hit in hits if hit.row.note == name] for name in notes}
+    assert kinds == dict.fromkeys(notes, ["text"] * per_note)
+
+
 @pytest.mark.parametrize("query", ["#ai_edit", "ai_edit"])
 def test_notes_in_which_an_edit_waits_are_found_by_its_tag(tmp_path: Path, query: str) -> None:
     edit = '{"id":"1f2e3d4c-5b6a79","type":"replace","before":"Old text.\\n","after":"New text.\\n"}'

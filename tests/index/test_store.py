@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.index import refresh
+from knapper.index import documents, refresh
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.store import IndexStore
@@ -42,6 +42,20 @@ def check(engine: Engine) -> None:
             "SELECT COUNT(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
         ).fetchone()[0]
     assert (words, names, stray) == (chunks, files, 0)
+
+
+def test_a_new_file_has_the_digest_of_the_rows_that_were_stored(tmp_path: Path) -> None:
+    strange = "---\ntags: [a, b]\nn: 1.50\ne: []\no: {x: null}\nlink: '[[Über|x]]'\n---\n"
+    strange += "# A\0B\n\n[[b#C^d]] ![](<c d.png>) 検索\n"
+    root = worlds.fill(tmp_path / "v", {"Über a.md": strange, "b.md": "", "c.md": "#t [x](https://a.b)\n\n## H\n"})
+    (root / "d.png").write_bytes(b"x")
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        connection = engine.store.database.reader()
+        stored = dict(connection.execute("SELECT id, rows_digest FROM files"))
+
+        assert stored == {file_id: documents.digest_rows(connection, file_id) for file_id in stored}
+        assert len(stored) == 4
 
 
 def test_an_unchanged_chunk_keeps_its_id_and_vector_when_its_note_changes(tmp_path: Path) -> None:

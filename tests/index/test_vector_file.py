@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +105,7 @@ def mapped(cache: VectorCache) -> bool:
     return len(cache) > cache.held_rows
 
 
-def is_same(found: dict[int, float], expected: dict[int, float], *, share: float) -> bool:
+def is_same(found: Mapping[int, float], expected: Mapping[int, float], *, share: float) -> bool:
     """Return whether enough of what was expected was found, in order and with exact cosines."""
     common = found.keys() & expected.keys()
     values = list(found.values())

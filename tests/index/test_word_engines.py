@@ -115,12 +115,22 @@ def test_what_is_kept_of_masks_and_the_log_answers_as_the_tables_do(engine: Engi
     plain.close()
 
 
+@pytest.mark.parametrize(
+    "constants",
+    [
+        {},
+        {"_ADDED_ROWS": 4, "_LONG_SHARE": 0.0, "_SPARSE_SHARE": 0.0},
+        {"_ADDED_ROWS": 4, "_FEW_SHARE": 99.0, "_SPARSE_SHARE": 99.0, "_CLEAR_LEAD": 0.1, "_NARROWED": 0},
+    ],
+    ids=["few", "many", "sparse"],
+)
 def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_matter(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]
 ) -> None:
     postings.build(engine.store.database)
     save_some(engine, 4)
-    monkeypatch.setattr(bm25, "_LONG_SHARE", 0.0)
+    for name, value in constants.items():
+        monkeypatch.setattr(bm25, name, value)
     derived, plain = fulltext.KeywordRanker(engine.folder), fulltext.KeywordRanker(None)
     pick = random.Random(6)
     with engine.store.database.snapshot() as connection:

@@ -397,6 +397,41 @@ def test_a_look_that_began_earlier_does_not_answer_for_a_later_search() -> None:
     asyncio.run(run())
 
 
+def test_searches_that_no_reader_can_take_up_yet_share_the_next_look() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        looks: list[asyncio.Future[Any]] = []
+        freed = loop.create_future()
+
+        def look() -> asyncio.Future[Any]:
+            looks.append(loop.create_future())
+            looks[-1].set_result(len(looks))
+            return looks[-1]
+
+        checks = readers.StateChecks(look, lambda: None if freed.done() else freed)
+        waiting = [asyncio.create_task(checks.state()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not looks
+        freed.set_result(None)
+
+        assert [await one for one in waiting] == [1] * 3
+        assert await checks.state() == 2
+
+    asyncio.run(run())
+
+
+def test_a_look_does_not_wait_for_readers_that_hang() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        look = loop.create_future()
+        look.set_result("found")
+        never = loop.create_future()
+
+        assert await readers.StateChecks(lambda: look, lambda: never).state() == "found"
+
+    asyncio.run(run())
+
+
 @pytest.mark.slow  # a server of its own, under load until it has readers
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(sys.platform != "linux", reason="child processes are read from /proc")

@@ -63,3 +63,14 @@ def test_only_this_module_imports_numpy() -> None:
     }
 
     assert importing == {"system/arrays.py"}
+
+
+def test_scored_ids_are_a_mapping_best_first() -> None:
+    given = {7: 0.5, 3: 0.25}
+    scored = arrays.ScoredIds.of(given)
+
+    assert scored == given
+    assert list(scored.items()) == [(7, 0.5), (3, 0.25)]
+    assert (list(scored), len(scored), scored[3], 9 in scored) == ([7, 3], 2, 0.25, False)
+    assert arrays.ScoredIds.of(scored) is scored
+    assert len(arrays.ScoredIds.of({})) == 0

@@ -1,5 +1,6 @@
 """Cut a file into chunks and build all that the index keeps of it, here or in a second process."""
 
+import datetime as dt
 import gc
 import json
 import os
@@ -11,14 +12,13 @@ import time
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from knapper.errors import KnapError
 from knapper.index import documents
-from knapper.index.documents import FileRecord
+from knapper.index.documents import Chunk, ChunkKind, FileRecord, FileRows
 from knapper.jsontypes import JSONValue, replace_surrogates
 from knapper.vault import canvas, parser, paths, pending, source
 from knapper.vault.parser import Note, parse_note
@@ -177,9 +177,6 @@ def _render_parts(value: list[JSONValue] | dict[str, JSONValue]) -> Iterator[str
         yield from (f"{key}: {text}" for key, inner in value.items() if (text := _render_value(inner)))
 
 
-ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
-"""``log`` is the program's log of its own work, which is found only on request."""
-
 MAX_CHUNK_CHARS = 1_500
 """Characters in a chunk."""
 
@@ -189,28 +186,6 @@ HEADING_SLACK = 200
 _MAX_TITLE_CHARS = 200
 _CHUNK_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote", "log": "log"}
 _BLANK = b" \t\r\n\v\f"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    r"""A part of one section, as it is indexed.
-
-    ``## Plan\n\nBuy milk.`` in ``Week.md`` has heading ``## Plan``, path ``("Plan",)`` and that whole text.
-    """
-
-    kind: ChunkKind
-    heading: str
-    """With its ``#`` signs; ``top-level`` before the first one, ``frontmatter`` for properties."""
-    path: tuple[str, ...]
-    """Titles from the outermost heading to this one."""
-    start: int
-    stop: int
-    start_line: int
-    end_line: int
-    """The last line, itself included."""
-    text: str
-    digest: bytes
-    """16-byte hash of all that is embedded; a vector is reused for an equal one."""
 
 
 class _Atom(NamedTuple):
@@ -275,7 +250,7 @@ class _Splitter:
 
     def placed(self, chunk: Chunk, start: int, stop: int) -> Chunk:
         first, last = self._lines(start, stop)
-        return replace(chunk, start=start, stop=stop, start_line=first, end_line=last)
+        return chunk._replace(start=start, stop=stop, start_line=first, end_line=last)
 
     def frontmatter(self) -> Iterator[Chunk]:
         head = self.outline.frontmatter
@@ -336,7 +311,7 @@ class _Splitter:
             start_line=first,
             end_line=last,
             text=text,
-            digest=documents.chunk_digest(kind, self.path, documents.HEADING_SEPARATOR.join(path), text),
+            digest=documents.chunk_digest(kind, self.title, documents.HEADING_SEPARATOR.join(path), text),
         )
 
     def _lines(self, start: int, stop: int) -> tuple[int, int]:
@@ -353,31 +328,31 @@ class _Splitter:
             start, stop = max(block.start, at), min(block.stop, section.own_stop)
             if start >= stop:
                 continue
-            yield from self._cut("paragraph", at, start)
+            if at < start:
+                yield from self._cut("paragraph", at, start)
             if start in logged:
                 yield from self._cut("log", start, logged[start])
                 yield from self._cut("paragraph", logged[start], stop)
                 at = stop
                 continue
-            bounds = [start, *(i for i in block.items if start < i < stop), stop]
-            if len(bounds) > 2 and self._length(start, stop) > self.limit:
-                for pair in pairwise(bounds):
+            if block.items and self._length(start, stop) > self.limit:
+                for pair in pairwise([start, *(i for i in block.items if start < i < stop), stop]):
                     yield from self._cut(block.kind, *pair)
             else:
                 yield from self._cut(block.kind, start, stop)
             at = stop
         yield from self._cut("paragraph", at, section.own_stop)
 
-    def _cut(self, kind: str, start: int, stop: int) -> Iterator[_Atom]:
-        """Yield a span as one atom, in pieces where it is too long, not at all where it is blank."""
+    def _cut(self, kind: str, start: int, stop: int) -> Iterable[_Atom]:
+        """Return a span as one atom, in pieces where it is too long, not at all where it is blank."""
         data = self.data[start:stop]
-        if not data.strip(_BLANK):
-            return
+        if not data or data.isspace():
+            return ()
         # Each byte that isn't UTF-8 becomes a surrogate, so that the pieces can be encoded to the same bytes again.
         text = data.decode(errors="surrogateescape")
-        if len(text) <= self.limit:
-            yield _Atom(kind, start, stop, len(text))
-            return
+        return (_Atom(kind, start, stop, len(text)),) if len(text) <= self.limit else self._pieces_of(kind, start, text)
+
+    def _pieces_of(self, kind: str, start: int, text: str) -> Iterator[_Atom]:
         at = 0
         for end in cut_text(text, self.limit, "prose" if kind == "paragraph" else "lines"):
             piece = text[at:end]
@@ -447,17 +422,117 @@ def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
         stat: Its status from *before* this reading, so that a later save is noticed.
     """
     if stat.kind == "attachment":
-        return documents.describe_attachment(stat), ()
+        return _describe_attachment(stat), ()
     racy = is_racy(stat)
     try:
         raw = view.read_listed(stat)
     except KnapError as error:
-        return documents.describe_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
+        return _describe_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
     outline = _PARSERS[stat.kind](raw)
-    record = documents.describe_note(
+    record = _describe_note(
         stat, Note(path=stat.path, raw=raw, hash=parser.content_hash(raw), outline=outline), racy=racy
     )
     return record, split_note(stat.path, raw, outline)
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
+    """Describe a note, canvas or base from its outline."""
+    outline = note.outline
+    values = outline.frontmatter.values if outline.frontmatter else {}
+    return FileRecord(
+        stat=stat,
+        hash=note.hash,
+        title=_title_of(stat),
+        aliases=_read_aliases(values),
+        names=_read_names(values, outline),
+        headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
+        created=_date_in_properties(values) or _date_on_disk(stat),
+        modified=_local_date(stat.mtime_ns),
+        properties=values,
+        tags=outline.tags,
+        links=outline.links,
+        problems=outline.problems,
+        racy=racy,
+    )
+
+
+def _describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> FileRecord:
+    """Describe a file that is listed but not read; *problems* give the reason where it should have been read."""
+    return FileRecord(
+        stat=stat,
+        hash="",
+        title=_title_of(stat),
+        aliases=(),
+        names=(),
+        headings=(),
+        created=_date_on_disk(stat),
+        modified=_local_date(stat.mtime_ns),
+        properties={},
+        tags=(),
+        links=(),
+        problems=problems,
+        racy=False,
+        failed=bool(problems),
+    )
+
+
+def _title_of(stat: FileStat) -> str:
+    """Return a file's title, the same one whether its content could be read or not."""
+    return paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path)
+
+
+def _date_on_disk(stat: FileStat) -> str:
+    """Return the day when a file was created, at the latest that of its last change."""
+    return _local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
+
+
+def _read_aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
+    aliases: list[str] = []
+    for name in ("aliases", "alias"):
+        value = next((v for k, v in values.items() if k.casefold() == name), None)
+        if isinstance(value, str):
+            aliases.extend(part.strip() for part in value.split(","))
+        elif isinstance(value, list):
+            aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    return tuple(dict.fromkeys(alias for alias in aliases if alias))
+
+
+def _read_names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
+    first_section = next((section for section in outline.sections if section.level), None)
+    title = next((value for name, value in values.items() if name.casefold() == "title"), None)
+    names = [title.strip()] if isinstance(title, str) else []
+    if first_section is not None and first_section.level == 1:
+        names.append(first_section.title)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _date_in_properties(values: Mapping[str, JSONValue]) -> str:
+    """Read the day from ``Date`` (or ``created``), which may be a link such as ``[[2023-08-11]]``."""
+    lowered = {name.casefold(): value for name, value in values.items()}
+    for name in ("date", "created"):
+        match = _DATE.search(str(lowered.get(name, "")))
+        if match and _is_date(match.group()):
+            return match.group()
+    return ""
+
+
+def _is_date(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _local_date(ns: int) -> str:
+    """Return the local day of a file time as an ISO date."""
+    try:
+        return dt.datetime.fromtimestamp(ns / 1e9, tz=dt.UTC).astimezone().date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return "1970-01-01"
 
 
 def is_racy(stat: FileStat) -> bool:
@@ -478,13 +553,13 @@ def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
 MIN_PARALLEL_FILES = 500
 """Files from which on a second process pays off; starting it takes as long as reading about 150 files."""
 
-ReadBatch = list[tuple[FileRecord, Sequence[Chunk]]]
+ReadBatch = list[FileRows]
 
 
 def read_batches(
     view: View, batches: Sequence[Sequence[FileStat]], *, min_parallel: int = MIN_PARALLEL_FILES
 ) -> Iterator[ReadBatch]:
-    """Yield the records and chunks of each batch, in order.
+    """Yield the rows of each batch's files, in order.
 
     Args:
         view: The vault.
@@ -501,7 +576,7 @@ def read_batches(
 
 
 def _read_batch(view: View, files: Sequence[FileStat]) -> ReadBatch:
-    return [read_file(view, stat) for stat in files]
+    return [documents.rows_of(*read_file(view, stat)) for stat in files]
 
 
 def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[ReadBatch, None, int]:
@@ -528,7 +603,7 @@ def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Gener
             while is_sent and process.stdout and batches_done < len(batches):
                 batch = pickle.load(process.stdout)  # noqa: S301 - written by the process that was started above
                 batches_done += 1
-                yield batch
+                yield [_join_rows(values) for values in batch]
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # a stream that was cut short may raise any
             return batches_done
         finally:
@@ -549,33 +624,22 @@ def _send_batches(process: subprocess.Popen[bytes], view: View, batches: Sequenc
     return True
 
 
-class _RecordPickler(pickle.Pickler):
-    """Pickles records and chunks by the values of their fields; dataclasses' own way takes twenty times as long."""
-
-    def reducer_override(self, obj: object) -> str | tuple[Callable[..., object], tuple[object, ...]]:
-        """Return how an object is built again; standard types are asked for, too."""
-        names = _field_names(type(obj))
-        return (_rebuild_record, (type(obj), *[getattr(obj, name) for name in names])) if names else NotImplemented
+def _split_rows(rows: FileRows) -> tuple[object, ...]:
+    """Return a file's rows without classes of our own, whose many objects would take ten times as long to pickle."""
+    return (*rows[:-2], list(map(tuple, rows.chunks)), rows.problems)
 
 
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields; none for other types."""
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-
-
-def _rebuild_record(kind: type[object], *values: object) -> object:
-    record = object.__new__(kind)
-    for name, value in zip(_field_names(kind), values, strict=True):
-        object.__setattr__(record, name, value)
-    return record
+def _join_rows(values: tuple[Any, ...]) -> FileRows:
+    """Return the rows that `_split_rows` took apart."""
+    rows = FileRows(*values)
+    return rows._replace(chunks=list(map(Chunk._make, rows.chunks)))
 
 
 def run_child_process() -> None:
-    """Read the batches given on standard input, and write their records and chunks to standard output."""
+    """Read the batches given on standard input, and write their rows to standard output."""
     view, batches = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that started this one
     # Outlines hold no cycles, and looking for some takes a tenth of the time.
     gc.disable()
     for stats in batches:
-        _RecordPickler(sys.stdout.buffer, pickle.HIGHEST_PROTOCOL).dump(_read_batch(view, stats))
+        pickle.dump(list(map(_split_rows, _read_batch(view, stats))), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
         sys.stdout.buffer.flush()

@@ -207,6 +207,9 @@ CREATE TABLE dropped_rows (
 ) WITHOUT ROWID;
 """
 
+_BUFFERED_WORDS_BYTES = 16_000_000
+"""Memory for the words of a transaction's chunks, some 3 MB; beyond it, 1 MB by itself, SQLite writes them apart."""
+
 LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
 """Selects the ids of log chunks, which have an index of their own."""
 
@@ -230,6 +233,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
         if statement.strip():
             connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
+    connection.execute("INSERT INTO chunk_words (chunk_words, rank) VALUES ('hashsize', ?)", (_BUFFERED_WORDS_BYTES,))
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -436,7 +440,9 @@ class Database:
 
     def is_larger(self, size: int) -> bool:
         """Return whether the files take more than *size* bytes; the database alone often tells."""
-        return (self.path.exists() and self.path.stat().st_size > size) or self.size_bytes() > size
+        with suppress(OSError):  # a path's own stat takes twice as long, and each search asks
+            return os.stat(self.path).st_size > size or self.size_bytes() > size  # noqa: PTH116
+        return self.size_bytes() > size
 
     def close(self) -> None:
         """Close every connection; one that another thread is using closes as soon as that thread is done with it."""
@@ -487,7 +493,7 @@ class Database:
         if now - self._local.seen < trusted_s:
             return True
         try:
-            is_same = os.path.samestat(self.path.stat(), self._local.file)
+            is_same = os.path.samestat(os.stat(self.path), self._local.file)  # noqa: PTH116
         except OSError:
             return False
         self._local.seen = now

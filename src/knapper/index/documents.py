@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import re
 import sqlite3
 import sys
 import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
 
 from knapper.index import database
 from knapper.index.database import state_of
+from knapper.index.tokenizer import segment
 from knapper.jsontypes import JSONValue
 from knapper.system.arrays import np
 from knapper.vault import paths
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Link, Outline, Problem, Tag
+from knapper.vault.source import Link, Problem, Tag
 from knapper.vault.walk import FileStat, IgnoreRules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.vault.parser import Note
 
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 HEADING_SEPARATOR = "\x1f"
 """Separates the headings of a stored heading path; no heading contains it."""
 _MAX_VALUE_CHARS = 1_000
@@ -112,63 +108,122 @@ def link_keys(name_key: str) -> tuple[str, str]:
     return name_key, name_key.removesuffix(".md")
 
 
-def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
-    """Describe a note, canvas or base from its outline."""
-    outline = note.outline
-    values = outline.frontmatter.values if outline.frontmatter else {}
-    return FileRecord(
-        stat=stat,
-        hash=note.hash,
-        title=_title_of(stat),
-        aliases=_read_aliases(values),
-        names=_read_names(values, outline),
-        headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
-        created=_date_in_properties(values) or _date_on_disk(stat),
-        modified=local_date(stat.mtime_ns),
-        properties=values,
-        tags=outline.tags,
-        links=outline.links,
-        problems=outline.problems,
-        racy=racy,
+ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
+"""``log`` is the program's log of its own work, which is found only on request."""
+
+
+class Chunk(NamedTuple):
+    r"""A part of one section, as it is indexed.
+
+    ``## Plan\n\nBuy milk.`` in ``Week.md`` has heading ``## Plan``, path ``("Plan",)`` and that whole text.
+    """
+
+    kind: ChunkKind
+    heading: str
+    """With its ``#`` signs; ``top-level`` before the first one, ``frontmatter`` for properties."""
+    path: tuple[str, ...]
+    """Titles from the outermost heading to this one."""
+    start: int
+    stop: int
+    start_line: int
+    end_line: int
+    """The last line, itself included."""
+    text: str
+    digest: bytes
+    """16-byte hash of all that is embedded; a vector is reused for an equal one."""
+
+
+class FileRows(NamedTuple):
+    """The rows of a file as plain values, but for its id: what one process hands to another, and to SQLite."""
+
+    path: str
+    title: str
+    hash: str
+    is_named: bool
+    """Whether its names are indexed as words; those of an attachment aren't."""
+    times: tuple[str | int, ...]
+    """The values of `TIME_COLUMNS`."""
+    content: tuple[str | int, ...]
+    """The values of `CONTENT_COLUMNS`."""
+    names: tuple[str, str, str, str]
+    """The indexed texts of title, aliases and headings, and all names as they are."""
+    links: Sequence[tuple[str, str, str, str, str, str | None, int, str]]
+    tags: Sequence[tuple[str, str, int]]
+    properties: Sequence[tuple[str, str, str, str | None, float | None]]
+    aliases: Sequence[tuple[str, str]]
+    headings: Sequence[tuple[int, str, int]]
+    chunks: Sequence[Chunk]
+    problems: Sequence[str]
+    """A message each."""
+
+
+TIME_COLUMNS: Final = ("target", "mtime_ns", "ctime_ns", "inode", "racy", "created", "modified")
+"""Columns of a file that alone may change where its content doesn't."""
+CONTENT_COLUMNS: Final = (
+    *("path_key", "name_key", "folder_key", "kind", "title", "size", "failed_ns", "hash", "properties", "problems"),
+    "title_row",
+)
+_PENDING_EDIT_TAG = "ai_edit"
+"""The tag below each pending edit, as `knapper.vault.pending` reads it."""
+
+
+def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
+    """Return the rows of a file and its chunks, which are in order of position."""
+    stat, names = record.stat, _indexed_names(record)
+    problems = json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False)
+    return FileRows(
+        path=str(record.path),
+        title=str(record.title),
+        hash=record.hash,
+        is_named=stat.kind != "attachment",
+        times=(
+            *(str(stat.target or ""), stat.mtime_ns, stat.ctime_ns, stored_inode(stat.inode), int(record.racy)),
+            *(record.created, record.modified),
+        ),
+        content=(
+            *(paths.name_key(record.path), link_key(record.path), paths.name_key(paths.parent_folder(record.path))),
+            *(stat.kind, str(record.title), stat.size, stat.ctime_ns if record.failed else 0, record.hash),
+            *(json.dumps(record.properties, ensure_ascii=False), problems, json.dumps(names, ensure_ascii=False)),
+        ),
+        names=names,
+        links=[
+            (
+                *(k.kind, k.target, "" if k.kind == "external" else link_key(k.target), "#".join(k.headings)),
+                *(k.block, k.alias, k.line, k.key),
+            )
+            for k in record.links
+        ],
+        tags=[(paths.name_key(tag.name), tag.name, tag.line) for tag in record.tags],
+        properties=list(property_rows(record.properties)),
+        aliases=[(alias, paths.name_key(alias)) for alias in record.aliases],
+        headings=record.headings,
+        chunks=chunks,
+        problems=[problem.message for problem in record.problems],
     )
 
 
-def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> FileRecord:
-    """Describe a file that is listed but not read; *problems* give the reason where it should have been read."""
-    return FileRecord(
-        stat=stat,
-        hash="",
-        title=_title_of(stat),
-        aliases=(),
-        names=(),
-        headings=(),
-        created=_date_on_disk(stat),
-        modified=local_date(stat.mtime_ns),
-        properties={},
-        tags=(),
-        links=(),
-        problems=problems,
-        racy=False,
-        failed=bool(problems),
+def _indexed_names(record: FileRecord) -> tuple[str, str, str, str]:
+    """Return the indexed texts of title, aliases and headings, which are stored, as a later removal needs them."""
+    # Of pending edits the tag is a word to index, since the chunks hold the text without them.
+    pending = (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
+    return (
+        segment(record.title),
+        segment("\n".join((*record.aliases, *record.names))),
+        segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
+        "\n".join((record.title, *record.aliases, *record.names)),
     )
 
 
-def _title_of(stat: FileStat) -> str:
-    """Return a file's title, the same one whether its content could be read or not."""
-    return paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path)
-
-
-def chunk_digest(kind: str, note: NotePath | str, headings: str, text: str) -> bytes:
+def chunk_digest(kind: str, title: str, headings: str, text: str) -> bytes:
     """Hash what is embedded and shown of a chunk; the parts are hashed with their lengths, so that they stay apart.
 
     Args:
         kind: The chunk's.
-        note: The path of its note, of which only the title counts, so that a moved note keeps its vectors.
+        title: Its note's path without folders and suffix, so that a moved note keeps its vectors.
         headings: Its heading path, joined as it is stored.
         text: Its text.
     """
-    parts = (kind, paths.stem(note), headings, text)
-    joined = "".join(f"{len(part)}:{part}" for part in parts)
+    joined = f"{len(kind)}:{kind}{len(title)}:{title}{len(headings)}:{headings}{len(text)}:{text}"
     return blake2b(joined.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
@@ -195,57 +250,6 @@ def _sort_number(value: JSONValue) -> float | None:
         return float(value)
     except OverflowError:
         return None
-
-
-def _date_on_disk(stat: FileStat) -> str:
-    """Return the day when a file was created, at the latest that of its last change."""
-    return local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
-
-
-def _read_aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
-    aliases: list[str] = []
-    for name in ("aliases", "alias"):
-        value = next((v for k, v in values.items() if k.casefold() == name), None)
-        if isinstance(value, str):
-            aliases.extend(part.strip() for part in value.split(","))
-        elif isinstance(value, list):
-            aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
-    return tuple(dict.fromkeys(alias for alias in aliases if alias))
-
-
-def _read_names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
-    first_section = next((section for section in outline.sections if section.level), None)
-    title = next((value for name, value in values.items() if name.casefold() == "title"), None)
-    names = [title.strip()] if isinstance(title, str) else []
-    if first_section is not None and first_section.level == 1:
-        names.append(first_section.title)
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
-def _date_in_properties(values: Mapping[str, JSONValue]) -> str:
-    """Read the day from ``Date`` (or ``created``), which may be a link such as ``[[2023-08-11]]``."""
-    lowered = {name.casefold(): value for name, value in values.items()}
-    for name in ("date", "created"):
-        match = _DATE.search(str(lowered.get(name, "")))
-        if match and _is_date(match.group()):
-            return match.group()
-    return ""
-
-
-def _is_date(text: str) -> bool:
-    try:
-        dt.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def local_date(ns: int) -> str:
-    """Return the local day of a file time as an ISO date."""
-    try:
-        return dt.datetime.fromtimestamp(ns / 1e9, tz=dt.UTC).astimezone().date().isoformat()
-    except (OverflowError, ValueError, OSError):
-        return "1970-01-01"
 
 
 def damage_error(what: str) -> sqlite3.DatabaseError:
@@ -305,7 +309,32 @@ def store_rows_digest(connection: sqlite3.Connection, file_id: int) -> None:
 def digest_rows(connection: sqlite3.Connection, file_id: int) -> bytes:
     """Return the digest of what answers show of a file."""
     values = connection.execute(_ROWS_SQL, (file_id,)).fetchone()
-    return blake2b(b"\0".join(value.encode() if value else b"" for value in values), digest_size=8).digest()
+    return _digest_texts(value or "" for value in values)
+
+
+def digest_new_rows(file_id: int, rows: FileRows) -> bytes:
+    """Return the same digest of a new file's rows, before they are written."""
+    target, *_, created, modified = rows.times
+    path_key, name_key, folder_key, kind, title, _, _, hash_, *texts = rows.content
+    first_chunk, _ = database.chunk_range(file_id)
+    listed: tuple[Iterable[Iterable[str | int]], ...] = (
+        [[rows.path, target, path_key, name_key, folder_key, kind, title]],
+        [[hash_, created, modified, *texts]],
+        ((*link[:5], "\x1d" if link[5] is None else link[5], *link[6:]) for link in rows.links),
+        rows.tags,
+        ((*row[:3], "\x1d" if row[3] is None else row[3]) for row in rows.properties),
+        rows.aliases,
+        rows.headings,
+        (
+            (first_chunk + n, n, c.kind, c.heading, c.start, c.stop, c.start_line, c.end_line, c.digest.hex().upper())
+            for n, c in enumerate(rows.chunks)
+        ),
+    )
+    return _digest_texts("\x1e".join(["\x1f".join(map(str, row)) for row in table]) for table in listed)
+
+
+def _digest_texts(texts: Iterable[str]) -> bytes:
+    return blake2b(b"\0".join([text.encode() for text in texts]), digest_size=8).digest()
 
 
 def check_digests(rows: Iterable[tuple[str, str, str, str, bytes]]) -> None:
@@ -318,7 +347,7 @@ def check_digests(rows: Iterable[tuple[str, str, str, str, bytes]]) -> None:
         sqlite3.DatabaseError: A chunk isn't what was stored.
     """
     for note, kind, headings, text, digest in rows:
-        if chunk_digest(kind, note, headings, text) != digest:
+        if chunk_digest(kind, paths.stem(note), headings, text) != digest:
             raise damage_error("a text isn't the one that was stored")
 
 
@@ -414,6 +443,8 @@ class Filter:
         return [getattr(self, name) for name in _RESTRICTIONS]
 
 
+EVERYTHING: Final = Filter()
+"""Restricts nothing; what asks for all shares it, as making another takes as long as a look-up."""
 _RESTRICTIONS: Final = tuple(one.name for one in fields(Filter) if one.name not in _NOT_RESTRICTIONS)
 """Looked up once, as each search asks several times whether its filter restricts anything."""
 SqlCondition = tuple[str, list[str]]
@@ -590,7 +621,7 @@ class FilterMasks:
 
     def mask(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_] | None:
         """Return a mask by file id of the matching files; None where all match."""
-        if where.trivial:
+        if where is EVERYTHING or where.trivial:
             return None
         return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 

@@ -471,7 +471,8 @@ class Engine:
     def search(self, question: SearchRequest) -> SearchResult:
         """Search the index as it is, without files that the vault's current rules hide."""
         with self._explained():
-            return self._open_searcher().search(replace(question, where=self._with_current_rules(question.where)))
+            where = self._with_current_rules(question.where)
+            return self._open_searcher().search(question if where is question.where else replace(question, where=where))
 
     def _damage_behind(self, error: Exception) -> str:
         """Return which damage of the index an error comes from; empty where it has another cause."""

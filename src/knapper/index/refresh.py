@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from knapper.errors import KnapError, StorageError
-from knapper.index.documents import FileRecord, FileState
+from knapper.index.documents import FileRows, FileState
 from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped, learn_floor
 from knapper.index.store import IndexStore, floor_key
 from knapper.system import private
@@ -24,10 +24,6 @@ from knapper.vault.obsidian import APP_FILE
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from knapper.vault.walk import IGNORE_FILE, FileStat, IsUnchanged, Skipped
-
-if TYPE_CHECKING:
-    from knapper.index.chunker import Chunk
-
 
 RULE_FILES: Final = (IGNORE_FILE, APP_FILE)
 """Files with ignore rules; after a change of one, the whole vault is compared."""
@@ -478,8 +474,7 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
     store.settle(plan.settled)
     for read_batch in chunker.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
         with store.batch():
-            for record, file_chunks in read_batch:
-                _store_file(store, record, file_chunks, outcome)
+            _store_files(store, read_batch, outcome)
         if progress:
             progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
     # After all new files: the vectors of a moved note are copied from its old chunks.
@@ -488,14 +483,18 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
     return outcome
 
 
-def _store_file(store: IndexStore, record: FileRecord, chunks: Sequence[Chunk], outcome: RefreshOutcome) -> None:
-    if record.hash and record.hash == store.hash_of(record.path):
-        store.touch(record)
-        outcome.unchanged += 1
-        return
-    store.apply(record, chunks)
-    outcome.indexed += 1
-    outcome.problems.extend(f"{record.path}: {problem.message}" for problem in record.problems)
+def _store_files(store: IndexStore, batch: Sequence[FileRows], outcome: RefreshOutcome) -> None:
+    changed: list[FileRows] = []
+    known = store.hashes_of(rows.path for rows in batch)
+    for rows in batch:
+        if rows.hash and rows.hash == known.get(rows.path):
+            store.touch(rows)
+            outcome.unchanged += 1
+        else:
+            changed.append(rows)
+    store.apply_all(changed)
+    outcome.indexed += len(changed)
+    outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
 
 
 def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:

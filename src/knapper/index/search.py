@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from knapper.errors import SetupError
 from knapper.index import tokenizer
-from knapper.index.documents import Filter
+from knapper.index.documents import EVERYTHING, Filter
 from knapper.index.models import base as rerankers
 from knapper.index.models.base import Embedder, EmbedderError, PausingReranker, Reranking
 from knapper.index.snapshot import (
@@ -68,50 +68,33 @@ class Hit:
     """The same text in other notes, where the query asked for each text once."""
 
 
-def order_chunks(
-    snapshot: IndexSnapshot, ranking: NoteRanking, places: Sequence[int]
-) -> dict[int, Mapping[int, float]]:
-    """Sort notes' chunks for display: properties below text, and a first text where only a note's name matched.
+def read_hits(
+    snapshot: IndexSnapshot, ranking: NoteRanking, places: Sequence[int], *, limit: int, per_note: int
+) -> list[Hit]:
+    """Read the best chunks of notes, best first: properties below text, and a text where only a name matched.
 
     Args:
         snapshot: Of the index.
         ranking: Of its notes.
         places: Of notes in the ranking.
-
-    Returns:
-        For each place the note's chunks, best first, each with its own score.
+        limit: Most hits.
+        per_note: Most hits of one note.
     """
-    matches = {place: ranking.matches(place) for place in places}
-    several = [chunk for scores in matches.values() if len(scores) > 1 for chunk in scores]
-    property_chunks = snapshot.properties(several) if several else set[int]()
-    ordered: dict[int, Mapping[int, float]] = {}
-    for place, scores in matches.items():
-        if scores:
-            sorted_chunks = sorted(
-                (-score * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
-                for chunk, score in scores.items()
-            )
-            ordered[place] = {chunk: scores[chunk] for _, chunk in sorted_chunks}
-        else:
-            first_chunk = snapshot.representative_chunk(int(ranking.notes[place]))
-            ordered[place] = {} if first_chunk is None else {first_chunk: 0.0}
-    return ordered
-
-
-def read_hits(
-    snapshot: IndexSnapshot,
-    ranking: NoteRanking,
-    chunks_by_place: Mapping[int, Mapping[int, float]],
-    *,
-    limit: int,
-    per_note: int,
-) -> list[Hit]:
-    """Read the best chunks of notes, best first; see `order_chunks`."""
+    matches = {place: ranking.matches(place) or _show_named(snapshot, ranking, place) for place in places}
+    note_scores: list[float] = ranking.scores[[*matches]].tolist()
+    doubtful = _find_doubtful(matches, note_scores, limit=limit, per_note=per_note)
+    properties = snapshot.properties(doubtful) if doubtful else ()
     candidates: list[tuple[float, int, int]] = []
-    for place, scores in chunks_by_place.items():
-        note_score, top = float(ranking.scores[place]), next(iter(scores.values()), 0.0)
-        for rank, (chunk, score) in enumerate(islice(scores.items(), per_note)):
-            share = _FURTHER_CHUNK_SHARE * min(score / top, 1.0) if rank and top > 0 else 1.0
+    for (place, scores), note_score in zip(matches.items(), note_scores, strict=True):
+        if len(scores) == 1 and per_note > 0:
+            candidates.append((note_score, next(iter(scores)), place))
+            continue
+        ordered = sorted(
+            (-score * (_PROPERTIES_SHARE if chunk in properties else 1.0), chunk) for chunk, score in scores.items()
+        )
+        top = scores[ordered[0][1]] if ordered else 0.0
+        for rank, (_, chunk) in enumerate(ordered[:per_note]):
+            share = _FURTHER_CHUNK_SHARE * min(scores[chunk] / top, 1.0) if rank and top > 0 else 1.0
             candidates.append((note_score * share, chunk, place))
     candidates.sort(key=lambda one: (-one[0], one[1]))
     chosen = candidates[:limit]
@@ -124,6 +107,36 @@ def read_hits(
         for score, chunk, (parts, cosine) in zip(scores, chunks, _score_parts(ranking, chunks, places), strict=True)
         if chunk in rows
     ]
+
+
+def _show_named(snapshot: IndexSnapshot, ranking: NoteRanking, place: int) -> dict[int, float]:
+    """Return the chunk to show for a note of which only the name matched, without a score of its own."""
+    first_chunk = snapshot.representative_chunk(int(ranking.notes[place]))
+    return {} if first_chunk is None else {first_chunk: 0.0}
+
+
+def _find_doubtful(
+    matches: Mapping[int, Mapping[int, float]], note_scores: Sequence[float], *, limit: int, per_note: int
+) -> list[int]:
+    """Return the chunks of which it matters for the best hits whether they are properties.
+
+    Args:
+        matches: The chunks of each note, with their scores.
+        note_scores: Of the notes.
+        limit: Most hits.
+        per_note: Most hits of one note.
+    """
+    # So many notes have a first hit with at least this score.
+    least = sorted(note_scores, reverse=True)[limit - 1] if 0 < limit <= len(note_scores) else 0.0
+    doubtful: list[int] = []
+    for scores, note_score in zip(matches.values(), note_scores, strict=True):
+        if len(scores) > 1:
+            shown = per_note if _FURTHER_CHUNK_SHARE * note_score >= least else 1
+            # Below that, a chunk isn't shown even where all above it are properties.
+            lowest = _PROPERTIES_SHARE * sorted(scores.values(), reverse=True)[: max(shown, 1)][-1]
+            near = [chunk for chunk, score in scores.items() if score >= lowest]
+            doubtful += near if len(near) > 1 else ()
+    return doubtful
 
 
 def _score_parts(
@@ -230,8 +243,8 @@ def _read_best_hits(snapshot: IndexSnapshot, notes: Sequence[_RelatedScore]) -> 
     hits_by_note: dict[int, Hit] = {}
     for of_ranking in by_ranking.values():
         note_ranking = of_ranking[0].best
-        ordered_chunks = order_chunks(snapshot, note_ranking, [note.place for note in of_ranking])
-        for hit in read_hits(snapshot, note_ranking, ordered_chunks, limit=len(of_ranking), per_note=1):
+        places = [note.place for note in of_ranking]
+        for hit in read_hits(snapshot, note_ranking, places, limit=len(of_ranking), per_note=1):
             hits_by_note[snapshot.note(hit.row.id)] = hit
     return hits_by_note
 
@@ -259,7 +272,7 @@ class SearchRequest:
     mode: SearchMode = "hybrid"
     limit: int = 5
     per_note: int = 2
-    where: Filter = field(default_factory=Filter)
+    where: Filter = EVERYTHING
     merges_copies: bool = False
     """Whether a text that several notes hold is one hit."""
     reranks: bool = False
@@ -355,13 +368,31 @@ class Searcher:
             self._reranker.close()
 
     def _search(self, request: SearchRequest) -> SearchResult:
+        model = self._instant_model(request.mode)
+        if model is not None:
+            with self._snapshots.snapshot(model) as snapshot:
+                return self._answer(snapshot, self._prepare(request, snapshot))
         prepared = self._prepare(request)
         with self._snapshots.snapshot(prepared.model) as snapshot:
-            prepared = _without_unfit_vector(snapshot, prepared)
-            pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
-            ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
-            hits = _read_query_hits(snapshot, prepared, ranking)
-            nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))[:MAX_NEAREST]
+            return self._answer(snapshot, prepared)
+
+    def _instant_model(self, mode: SearchMode) -> str | None:
+        """Return the model that a query is embedded with; None where nobody may hold a snapshot open for so long."""
+        if mode == "keyword":
+            return ""
+        # The error is reported where the query is embedded.
+        with suppress(EmbedderError):
+            embedder = self._embedder()
+            return embedder.model_id if embedder is not None and embedder.instant else None
+        return None
+
+    def _answer(self, snapshot: IndexSnapshot, prepared: _PreparedSearch) -> SearchResult:
+        """Rank, and read the hits."""
+        prepared = _without_unfit_vector(snapshot, prepared)
+        pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
+        ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
+        hits = _read_query_hits(snapshot, prepared, ranking)
+        nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest()))[:MAX_NEAREST]
         return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
@@ -382,7 +413,7 @@ class Searcher:
             # A ranking by the open note has the cosines with that note's own vector.
             hits = _with_cosines(snapshot, prepared, [replace(one.hit, cosine=None) for one in joined])
             related_hits = tuple(replace(one, hit=hit) for one, hit in zip(joined, hits, strict=True))
-            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(rest))
+            nearest = () if related_hits else _read_query_hits(snapshot, prepared, rank_nearest(rest()))
             nearest = tuple(hit for hit in nearest if hit.row.note != open_path)[:MAX_NEAREST]
         return SearchResult(
             related=related_hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits)
@@ -410,9 +441,10 @@ class Searcher:
         ranked = ((paths[note], cosine) for note, cosine in cosines.items() if paths.get(note, path) != path)
         return list(islice(ranked, limit))
 
-    def _prepare(self, request: SearchRequest) -> _PreparedSearch:
-        """Parse and embed the query."""
-        query, known, correction_remark = self._parse_query(request)
+    def _prepare(self, request: SearchRequest, snapshot: IndexSnapshot | None = None) -> _PreparedSearch:
+        """Parse and embed the query; the words are looked up in a snapshot, of its own where none is given."""
+        with nullcontext(snapshot) if snapshot else self._snapshots.snapshot("") as words:
+            query, known, correction_remark = self._parse_query(words, request)
         if not query.plain:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
@@ -424,8 +456,8 @@ class Searcher:
 
     def _rank_notes(
         self, snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores
-    ) -> tuple[NoteRanking, FusedScores]:
-        """Rank the matching notes and chunks, and add remarks where needed; also return the chunks that aren't near."""
+    ) -> tuple[NoteRanking, Callable[[], FusedScores]]:
+        """Rank the matching notes and chunks, and add remarks where needed; also tell the chunks that aren't near."""
         question = prepared.question
         rankings = _score_chunks(snapshot, prepared, nearest)
         chunks = self._fuse(rankings, question.fusion or self._fusion, prepared.meaning)
@@ -434,7 +466,7 @@ class Searcher:
         if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
-        return keep_matching(ranking, is_near | chunks.has_word), chunks.below(is_near)
+        return keep_matching(ranking, is_near | chunks.has_word), lambda: chunks.below(is_near)
 
     def _rank_similar(
         self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
@@ -445,16 +477,15 @@ class Searcher:
         prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
         return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))[0]
 
-    def _parse_query(self, request: SearchRequest) -> tuple[Query, float, str]:
+    def _parse_query(self, snapshot: IndexSnapshot, request: SearchRequest) -> tuple[Query, float, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
 
         Returns:
             The query; the share of its words that the client's part of the vault knows; and the remark.
         """
         query = tokenizer.parse_query(request.text)
-        with self._snapshots.snapshot("") as snapshot:
-            unknown = set(snapshot.unknown(query, request.where))
-            replacements: Mapping[str, str] = snapshot.corrections(query, request.where) if unknown else {}
+        unknown = set(snapshot.unknown(query, request.where))
+        replacements: Mapping[str, str] = snapshot.corrections(query, request.where) if unknown else {}
         unknown.difference_update(replacements)
         count = len(query.content)
         known = 1 - sum(term.text in unknown for term in query.content) / count if count else 1.0
@@ -509,8 +540,7 @@ def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking
     question = prepared.question
     limit = 2 * question.limit if question.merges_copies else question.limit
     while True:
-        chunks_by_place = order_chunks(snapshot, ranking, ranking.best(limit))
-        hits = read_hits(snapshot, ranking, chunks_by_place, limit=limit, per_note=question.per_note)
+        hits = read_hits(snapshot, ranking, ranking.best(limit), limit=limit, per_note=question.per_note)
         merged = merge_copies(hits) if question.merges_copies else hits
         if len(merged) >= question.limit or len(hits) < limit:
             return _with_cosines(snapshot, prepared, merged[: question.limit])
@@ -572,7 +602,12 @@ def _with_cosines(snapshot: IndexSnapshot, prepared: _PreparedSearch, hits: Sequ
     ids, rows = snapshot.vectors(without)
     # Without any stored vector, rows have no length that fits the query's.
     cosine_by_id = dict(zip(ids, (rows @ prepared.vector).tolist(), strict=True)) if ids else {}
-    return tuple(replace(hit, cosine=cosine_by_id.get(hit.row.id)) if hit.cosine is None else hit for hit in hits)
+    return tuple(
+        hit
+        if hit.cosine is not None
+        else Hit(row=hit.row, score=hit.score, parts=hit.parts, cosine=cosine_by_id.get(hit.row.id), copies=hit.copies)
+        for hit in hits
+    )
 
 
 def _embed_known(embedder: Embedder, text: str) -> tuple[NDArray[np.float32] | None, str]:
@@ -628,8 +663,8 @@ def _start_nearest(snapshot: IndexSnapshot, vector: NDArray[np.float32] | None, 
 
 def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _PendingScores) -> _ChunkScores:
     question, query = prepared.question, prepared.query
-    keyword: dict[int, float] = {}
-    names: dict[int, float] = {}
+    keyword: Mapping[int, float] = {}
+    names: Mapping[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
         keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
         name_scores = snapshot.names(query, question.where)

@@ -22,7 +22,7 @@ from knapper.index.store import ChunkRow, IndexStore, floor_key
 from knapper.index.tokenizer import Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.index.words.fulltext import KeywordRanker, NameScores
-from knapper.system.arrays import first_of_groups, np
+from knapper.system.arrays import ScoredIds, first_of_groups, np, sizes_of_groups
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -44,7 +44,7 @@ class IndexSnapshot(Protocol):
         """Return how vectors of another model are replaced."""
         ...
 
-    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
         """Return the best chunks by the query's words, best first."""
         ...
 
@@ -135,7 +135,7 @@ class SnapshotCache(Protocol):
 
 
 _MIN_PARALLEL_VECTORS = 10_000
-"""Number of vectors from which on ranking takes longer than passing it to another thread."""
+"""Vectors from which on comparing them takes much longer than passing that to another thread: 0.1 ms."""
 
 
 class SqliteSnapshotCache:
@@ -192,7 +192,7 @@ class SqliteSnapshot:
     executor: Executor
     many: int
 
-    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
         """Rank by FTS5's BM25."""
         allowed, include_log = self._mask(where), where.include_log
         return self.keywords.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=include_log)
@@ -207,7 +207,7 @@ class SqliteSnapshot:
         allowed, logged = self._mask(where), () if where.include_log else self._logged()
         ranking = self.vector_cache.begin(vector, limit=limit, allowed=allowed, without=logged)
         # Only what needs no Python: a thread that waits for the interpreter takes half of the time again.
-        scans = self.executor.submit(ranking.scan) if len(self.vector_cache) >= self.many else None
+        scans = self.executor.submit(ranking.scan) if ranking.work >= self.many else None
 
         def read() -> Mapping[int, float]:
             try:
@@ -287,8 +287,8 @@ class SqliteSnapshot:
     def properties(self, ids: Collection[int]) -> set[int]:
         """Query by kind."""
         rows = self.connection.execute(
-            "SELECT id FROM chunks WHERE kind = 'frontmatter' AND id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
+            "SELECT c.id FROM json_each(?) j CROSS JOIN chunks c ON c.id = j.value WHERE c.kind = 'frontmatter'",
+            (json.dumps(sorted(ids)),),
         )
         return {int(i) for (i,) in rows}
 
@@ -463,11 +463,11 @@ def _normalized(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return (scores - low) / (high - low) if high > low else np.ones(len(scores))
 
 
-def _align(keyword: Mapping[int, float], dense: Mapping[int, float]) -> FusedScores:
-    """Bring both rankings into arrays of the same chunks, normalised, without a joint score."""
-    count = len(keyword)
-    given = np.array([*keyword, *dense], np.int64)
-    values = np.array([*keyword.values(), *dense.values()], np.float64)
+def _align(keyword: Mapping[int, float], dense: Mapping[int, float], share: float) -> FusedScores:
+    """Bring both rankings into arrays of the same chunks, normalised, and add their scores; *share* is the second's."""
+    worded, meant = ScoredIds.of(keyword), ScoredIds.of(dense)
+    count = len(worded.ids)
+    given = np.concatenate((worded.ids, meant.ids))
     order = given.argsort(kind="stable")
     ordered = given[order]
     is_first = np.ones(len(ordered), np.bool_)
@@ -477,13 +477,19 @@ def _align(keyword: Mapping[int, float], dense: Mapping[int, float]) -> FusedSco
     chunks = ordered[is_first]
     laid_out = np.zeros((2, len(chunks)))
     by_words, by_meaning = laid_out
-    by_words[places[:count]] = _normalized(values[:count])
-    by_meaning[places[count:]] = _normalized(values[count:])
+    of_words, of_meaning = places[:count], places[count:]
+    by_words[of_words] = _normalized(worded.scores)
+    by_meaning[of_meaning] = _normalized(meant.scores)
     has_word, cosines = np.zeros(len(chunks), np.bool_), np.full(len(chunks), -np.inf)
-    has_word[places[:count]] = True
-    cosines[places[count:]] = values[count:]
+    has_word[of_words] = True
+    cosines[of_meaning] = meant.scores
     return FusedScores(
-        chunks=chunks, scores=by_words, keyword=by_words, dense=by_meaning, has_word=has_word, cosines=cosines
+        chunks=chunks,
+        scores=(1 - share) * by_words + share * by_meaning,
+        keyword=by_words,
+        dense=by_meaning,
+        has_word=has_word,
+        cosines=cosines,
     )
 
 
@@ -494,8 +500,7 @@ def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, sha
     """
     if not keyword or not dense:
         share = 0.0 if keyword else 1.0
-    fused = _align(keyword, dense)
-    return replace(fused, scores=(1 - share) * fused.keyword + share * fused.dense)
+    return _align(keyword, dense, share)
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
@@ -529,7 +534,7 @@ def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: i
     """Fuse the same two rankings by reciprocal rank instead."""
     by_words = sorted(keyword, key=lambda i: -keyword[i])
     by_meaning = sorted(dense, key=lambda i: -dense[i])
-    fused, scores = _align(keyword, dense), reciprocal_rank_fusion([by_words, by_meaning], k=k)
+    fused, scores = _align(keyword, dense, 0.0), reciprocal_rank_fusion([by_words, by_meaning], k=k)
     return replace(fused, scores=np.array([scores[chunk] for chunk in fused.chunks.tolist()], np.float64))
 
 
@@ -590,7 +595,7 @@ def _add_best(
         heads: Where each note's chunks begin.
         ranks: The weights.
     """
-    counts = np.diff(heads, append=len(groups))
+    counts = sizes_of_groups(heads, len(groups))
     ordered = scores[np.lexsort((-scores, groups))]
     totals = ranks[0] * ordered[heads]
     for rank, weight in enumerate(ranks[1:], 1):

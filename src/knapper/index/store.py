@@ -7,24 +7,22 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from knapper.index import database, documents
 from knapper.index.database import Database
-from knapper.index.documents import HEADING_SEPARATOR, FileRecord, FileState
+from knapper.index.documents import HEADING_SEPARATOR, Chunk, FileRecord, FileRows, FileState
 from knapper.index.tokenizer import segment
 from knapper.index.words import fts5
 from knapper.jsontypes import JSONValue, loads, object_or_empty
 from knapper.system.arrays import np
-from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.index.chunker import Chunk
     from knapper.vault.walk import FileStat
 
 
@@ -35,7 +33,9 @@ def enqueue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
 
 def dequeue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
     """Remove chunks from the queue that got their vector or were removed."""
-    connection.executemany("DELETE FROM waiting WHERE chunk_id = ?", [(i,) for i in ids])
+    connection.execute(
+        "DELETE FROM waiting WHERE chunk_id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
 
 
 def is_queue_for(connection: sqlite3.Connection, model: str) -> bool:
@@ -61,6 +61,10 @@ def count_unembedded(connection: sqlite3.Connection, model: str) -> int:
         return int(connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
     sql = "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE model = ?)"
     return int(connection.execute(sql, (model,)).fetchone()[0])
+
+
+_AddedChunk = tuple[int, int, str, Chunk]
+"""A chunk with its id, its position, and its note's title as words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +99,13 @@ def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChun
     return [StoredChunk(id=i, kind=k, digest=d, text=t, path=p) for i, k, d, t, p in rows]
 
 
-def replace_chunks(
-    connection: sqlite3.Connection,
-    file: StoredFile,
-    title: str,
-    chunks: Sequence[Chunk],
-    *,
-    generation: int,
-) -> int:
-    """Replace a file's chunks by *chunks*.
+def replace_chunks(connection: sqlite3.Connection, file: StoredFile, rows: FileRows, *, generation: int) -> int:
+    """Replace a file's chunks.
 
     Args:
         connection: Inside a transaction.
         file: The file that owns them.
-        title: The file's new title, which is indexed with each chunk.
-        chunks: In order of position.
+        rows: What replaces them, with the file's new title, which is indexed with each chunk.
         generation: The running transaction's.
 
     Returns:
@@ -117,19 +113,21 @@ def replace_chunks(
     """
     stored = read_chunks(connection, file.id) if file.first_free else []
     # The words of a chunk hold the title: under another one, none of them stays.
-    kept, added, removed = _match_digests(stored if file.title == title else (), chunks)
+    kept, added, removed = _match_digests(stored if file.title == rows.title else (), rows.chunks)
     if stored:
-        remove_chunks(connection, file, removed if file.title == title else stored, generation=generation)
+        remove_chunks(connection, file, removed if file.title == rows.title else stored, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
         [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
     )
-    first_id, _ = database.chunk_range(file.id)
-    numbered = [(first_id + file.first_free + offset, n, chunk) for offset, (n, chunk) in enumerate(added)]
-    _insert_chunks(connection, title, numbered)
-    reused = _reuse_vectors(connection, numbered, generation=generation)
-    enqueue_chunks(connection, (i for i, _, _ in numbered if i not in reused))
-    return file.first_free + len(numbered)
+    first_id = database.chunk_range(file.id)[0] + file.first_free
+    title = segment(rows.title)
+    _insert_chunks(
+        connection,
+        [(first_id + offset, n, title, chunk) for offset, (n, chunk) in enumerate(added)],
+        generation=generation,
+    )
+    return file.first_free + len(added)
 
 
 def remove_chunks(
@@ -143,10 +141,11 @@ def remove_chunks(
     rows = list(chunks)
     documents.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
     fts5.record_dropped(connection, fts5.CHUNKS, [old.id for old in rows])
-    texts = [(old.path, old.text) for old in rows]
+    title = segment(file.title)
+    # The same texts as they were indexed with, as the table stores none.
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
-        [(old.id, *words) for old, words in zip(rows, _word_columns(file.title, texts), strict=True)],
+        [(old.id, title, segment(old.path), segment(old.text)) for old in rows],
     )
     ids = [(old.id,) for old in rows]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
@@ -172,42 +171,40 @@ def _match_digests(
     return kept, added, [stored for left_over in unmatched.values() for stored in left_over]
 
 
-def _word_columns(title: str, chunks: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return the indexed texts of headings and texts; a removal needs the same ones, as the table stores no text."""
-    title_words = segment(title)
-    return [(title_words, segment(path), segment(text)) for path, text in chunks]
-
-
-def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequence[tuple[int, int, Chunk]]) -> None:
-    paths_and_texts = [(HEADING_SEPARATOR.join(c.path), c.text) for _, _, c in numbered]
+def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> None:
+    if not added:
+        return
+    paths_and_texts = [(HEADING_SEPARATOR.join(c.path), c.text) for *_, c in added]
     connection.executemany(
         "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (i, n, c.kind, c.heading, path, c.start, c.stop, c.start_line, c.end_line, c.digest, text)
-            for (i, n, c), (path, text) in zip(numbered, paths_and_texts, strict=True)
+            for (i, n, _, c), (path, text) in zip(added, paths_and_texts, strict=True)
         ],
     )
-    words = _word_columns(title, paths_and_texts)
-    rows = [(i, columns) for (i, _, _), columns in zip(numbered, words, strict=True)]
+    rows = [
+        (i, (title, segment(path), segment(text)))
+        for (i, _, title, _), (path, text) in zip(added, paths_and_texts, strict=True)
+    ]
     connection.executemany(
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
     fts5.record_added(connection, fts5.CHUNKS, rows)
+    reused = _reuse_vectors(connection, added, generation=generation)
+    enqueue_chunks(connection, (i for i, *_ in added if i not in reused))
 
 
-def _reuse_vectors(
-    connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
-) -> set[int]:
+def _reuse_vectors(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> set[int]:
     """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
     if connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is None:
         return set()
     # Once for each text, since it passes over all equal chunks that have no vector; thousands may be new at once.
     query = """SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id
         WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1"""
-    known = {digest: connection.execute(query, (digest,)).fetchall() for digest in {c.digest for *_, c in numbered}}
+    known = {digest: connection.execute(query, (digest,)).fetchall() for digest in {c.digest for *_, c in added}}
     vector_rows = [
         (i, generation, model, vector, documents.vector_checksum(i, model, vector))
-        for i, _, chunk in numbered
+        for i, _, _, chunk in added
         for model, vector in known[chunk.digest]
     ]
     # A statement of its own: INSERT ... SELECT would make FTS5 flush its buffered words each time.
@@ -215,74 +212,63 @@ def _reuse_vectors(
     return {row[0] for row in vector_rows}
 
 
-_PENDING_EDIT_TAG = "ai_edit"
-"""The tag below each pending edit, as `knapper.vault.pending` reads it."""
-_SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
+_SEARCHED_PROPERTIES = "shape != 'list' AND item IS NOT NULL"
 """Properties that can be searched by a part of their text."""
 
 
-_FILE_COLUMNS = (
-    "target, path_key, name_key, folder_key, kind, title, size, mtime_ns, ctime_ns, inode, racy, failed_ns, hash,"
-    " created, modified, properties, problems, title_row, next_chunk"
-)
+_FILE_COLUMNS = ", ".join((*documents.TIME_COLUMNS, *documents.CONTENT_COLUMNS, "next_chunk", "rows_digest"))
 
 
-def insert_file(connection: sqlite3.Connection, record: FileRecord, *, next_chunk: int) -> StoredFile:
-    """Insert the row of a new file, which has no chunks yet, and the words of its names."""
-    title_row = _title_row(record)
-    values = (record.path, *_file_values(record), title_row, next_chunk)
-    cursor = connection.execute(
-        f"INSERT INTO files (path, {_FILE_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values
+def insert_files(connection: sqlite3.Connection, batch: Sequence[FileRows], *, generation: int) -> None:
+    """Insert new files with all that is indexed of them; a statement for each table.
+
+    Args:
+        connection: Inside a transaction.
+        batch: The files, none of them stored.
+        generation: The running transaction's.
+    """
+    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
+    files = list(enumerate(batch, 1 + int(last[0] if last else 0)))
+    marks = ", ".join("?" * (4 + len(documents.TIME_COLUMNS) + len(documents.CONTENT_COLUMNS)))
+    connection.executemany(
+        f"INSERT INTO files (id, path, {_FILE_COLUMNS}) VALUES ({marks})",
+        [
+            (i, rows.path, *rows.times, *rows.content, len(rows.chunks), documents.digest_new_rows(i, rows))
+            for i, rows in files
+        ],
     )
-    file = StoredFile(id=int(cursor.lastrowid or 0), path=record.path, title=record.title, first_free=0)
-    _insert_title(connection, file.id, record, title_row)
-    return file
+    _insert_names(connection, files)
+    added: list[_AddedChunk] = []
+    for i, rows in files:
+        first_id, _ = database.chunk_range(i)
+        title = segment(rows.title)
+        added.extend((first_id + n, n, title, chunk) for n, chunk in enumerate(rows.chunks))
+    _insert_chunks(connection, added, generation=generation)
+    _insert_details(connection, files)
+    record_changes(connection, [(generation, i, documents.link_key(rows.path)) for i, rows in files])
 
 
-def update_file(connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int) -> None:
-    """Update a stored file's row and the words of its names, and remove its rows from the detail tables.
+def update_file(connection: sqlite3.Connection, file_id: int, rows: FileRows, *, next_chunk: int) -> None:
+    """Update a stored file's row, the words of its names, and its rows in the detail tables.
 
     Args:
         connection: Inside a transaction.
         file_id: The file's.
-        record: What is stored of it.
+        rows: What is stored of it.
         next_chunk: Its first unused chunk number.
     """
-    title_row = _title_row(record)
     (old_row,) = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()
-    has_other_names = title_row != old_row
+    has_other_names = rows.content[-1] != old_row
     if has_other_names:
         _remove_title(connection, file_id)
     _remove_details(connection, file_id)
-    values = (*_file_values(record), title_row, next_chunk)
+    values = (*rows.times, *rows.content, next_chunk, b"")
     connection.execute(
         f"UPDATE files SET ({_FILE_COLUMNS}) = ({', '.join('?' * len(values))}) WHERE id = ?", (*values, file_id)
     )
     if has_other_names:
-        _insert_title(connection, file_id, record, title_row)
-
-
-def _file_values(record: FileRecord) -> tuple[str | int, ...]:
-    """Return the values of `_FILE_COLUMNS` but the last two."""
-    return (
-        record.stat.target or "",
-        paths.name_key(record.path),
-        documents.link_key(record.path),
-        paths.name_key(paths.parent_folder(record.path)),
-        record.stat.kind,
-        record.title,
-        record.stat.size,
-        record.stat.mtime_ns,
-        record.stat.ctime_ns,
-        documents.stored_inode(record.stat.inode),
-        record.racy,
-        record.stat.ctime_ns if record.failed else 0,
-        record.hash,
-        record.created,
-        record.modified,
-        json.dumps(record.properties, ensure_ascii=False),
-        json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False),
-    )
+        _insert_names(connection, [(file_id, rows)])
+    _insert_details(connection, [(file_id, rows)])
 
 
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
@@ -292,88 +278,60 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
-def record_change(connection: sqlite3.Connection, file_id: int, name: NotePath | None) -> None:
-    """Record that a file's links changed, and with *name* that the file was added or removed, for `LinkEndsCache`."""
-    connection.execute(
-        "INSERT INTO changed_files VALUES (?, ?, ?)",
-        (generation_of(connection), file_id, None if name is None else documents.link_key(name)),
-    )
+def record_changes(connection: sqlite3.Connection, changes: Iterable[tuple[int, int, str | None]]) -> None:
+    """Record files whose links changed, for `LinkEndsCache`.
+
+    Args:
+        connection: Inside a transaction.
+        changes: The running generation, the file's id, and the key of its name where it was added or removed.
+    """
+    connection.executemany("INSERT INTO changed_files VALUES (?, ?, ?)", changes)
 
 
-def _insert_details(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
+def _insert_details(connection: sqlite3.Connection, files: Sequence[tuple[int, FileRows]]) -> None:
     connection.executemany(
-        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                file_id,
-                k.kind,
-                k.target,
-                "" if k.kind == "external" else documents.link_key(k.target),
-                "#".join(k.headings),
-                k.block,
-                k.alias,
-                k.line,
-                k.key,
-            )
-            for k in record.links
-        ],
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [(i, *row) for i, rows in files for row in rows.links]
     )
     connection.executemany(
-        "INSERT INTO tags VALUES (?, ?, ?, ?)", [(file_id, paths.name_key(t.name), t.name, t.line) for t in record.tags]
+        "INSERT INTO tags VALUES (?, ?, ?, ?)", [(i, *row) for i, rows in files for row in rows.tags]
     )
+    (last,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM properties").fetchone()
     connection.executemany(
         "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
-        [(file_id, *row) for row in documents.property_rows(record.properties)],
+        [(i, *row) for i, rows in files for row in rows.properties],
     )
     # Two statements, as for vectors: INSERT ... SELECT would make FTS5 flush its buffered words for each file.
+    searched = connection.execute(f"SELECT id, item FROM properties WHERE id > ? AND {_SEARCHED_PROPERTIES}", (last,))
+    connection.executemany("INSERT INTO property_grams (rowid, item) VALUES (?, ?)", searched.fetchall())
     connection.executemany(
-        "INSERT INTO property_grams (rowid, item) VALUES (?, ?)", _read_searched_properties(connection, file_id)
+        "INSERT INTO aliases VALUES (?, ?, ?)", [(i, *row) for i, rows in files for row in rows.aliases]
     )
     connection.executemany(
-        "INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.name_key(a)) for a in record.aliases]
+        "INSERT INTO headings VALUES (?, ?, ?, ?)", [(i, *row) for i, rows in files for row in rows.headings]
     )
-    connection.executemany("INSERT INTO headings VALUES (?, ?, ?, ?)", [(file_id, *row) for row in record.headings])
 
 
 def _remove_details(connection: sqlite3.Connection, file_id: int) -> None:
+    searched = connection.execute(
+        f"SELECT id, item FROM properties WHERE file_id = ? AND {_SEARCHED_PROPERTIES}", (file_id,)
+    )
     connection.executemany(
-        "INSERT INTO property_grams (property_grams, rowid, item) VALUES ('delete', ?, ?)",
-        _read_searched_properties(connection, file_id),
+        "INSERT INTO property_grams (property_grams, rowid, item) VALUES ('delete', ?, ?)", searched.fetchall()
     )
     for table in database.PER_FILE_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
 
 
-def _read_searched_properties(connection: sqlite3.Connection, file_id: int) -> list[tuple[int, str]]:
-    return connection.execute(f"SELECT id, item FROM properties WHERE {_SEARCHED_PROPERTIES}", (file_id,)).fetchall()
-
-
-def _title_row(record: FileRecord) -> str:
-    """Return the indexed texts of title, aliases and headings, which are stored, as a later removal needs them."""
-    row = [
-        segment(record.title),
-        segment("\n".join((*record.aliases, *record.names))),
-        segment("\n".join((*(t for _, t, _ in record.headings), *_pending_edit_word(record)))),
-        "\n".join((record.title, *record.aliases, *record.names)),
-    ]
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _insert_title(connection: sqlite3.Connection, file_id: int, record: FileRecord, title_row: str) -> None:
-    if record.stat.kind == "attachment":
-        return
-    title, aliases, headings, names = json.loads(title_row)
-    connection.execute(
-        "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
-        (file_id, title, aliases, headings),
+def _insert_names(connection: sqlite3.Connection, files: Iterable[tuple[int, FileRows]]) -> None:
+    named = [(i, rows.names) for i, rows in files if rows.is_named]
+    words = [(i, texts[:3]) for i, texts in named]
+    connection.executemany(
+        "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in words]
     )
-    fts5.record_added(connection, fts5.NAMES, [(file_id, (title, aliases, headings))])
-    connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
-
-
-def _pending_edit_word(record: FileRecord) -> tuple[str, ...]:
-    """Return the tag of a note's pending edits as a word to index, since its chunks hold the text without them."""
-    return (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
+    fts5.record_added(connection, fts5.NAMES, words)
+    connection.executemany(
+        "INSERT INTO name_grams (rowid, names) VALUES (?, ?)", [(i, all_names) for i, (*_, all_names) in named]
+    )
 
 
 def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
@@ -416,8 +374,7 @@ class ChunkRow:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingChunk:
+class PendingChunk(NamedTuple):
     """A chunk without a vector yet."""
 
     id: int
@@ -454,40 +411,39 @@ class IndexStore:
 
     def apply(self, record: FileRecord, chunks: Sequence[Chunk]) -> None:
         """Replace a file's rows; chunks with the same digest keep their words and vectors."""
-        with self.database.transaction() as connection:
-            stored = _find_file(connection, record.path)
-            if stored is not None and stored.first_free + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
-                self.remove([record.path])
-                stored = None
-            generation, is_new = generation_of(connection), stored is None
-            if stored is None:
-                stored = insert_file(connection, record, next_chunk=len(chunks))
-                replace_chunks(connection, stored, record.title, chunks, generation=generation)
-            else:
-                next_chunk = replace_chunks(connection, stored, record.title, chunks, generation=generation)
-                update_file(connection, stored.id, record, next_chunk=next_chunk)
-            _insert_details(connection, stored.id, record)
-            documents.store_rows_digest(connection, stored.id)
-            record_change(connection, stored.id, record.path if is_new else None)
+        self.apply_all([documents.rows_of(record, chunks)])
 
-    def touch(self, record: FileRecord) -> None:
+    def apply_all(self, batch: Sequence[FileRows]) -> None:
+        """Replace the rows of several files, each of which is given once."""
+        with self.database.transaction() as connection:
+            generation = generation_of(connection)
+            new: list[FileRows] = []
+            known: list[tuple[StoredFile, FileRows]] = []
+            for rows in batch:
+                stored = _find_file(connection, rows.path)
+                if stored is not None and stored.first_free + len(rows.chunks) >= database.MAX_CHUNKS_PER_FILE:
+                    self.remove([NotePath(rows.path)])
+                    stored = None
+                if stored is None:
+                    new.append(rows)
+                else:
+                    known.append((stored, rows))
+            # New files first: the vectors of a passage that was moved to one are copied from where it was.
+            if new:
+                insert_files(connection, new, generation=generation)
+            for stored, rows in known:
+                next_chunk = replace_chunks(connection, stored, rows, generation=generation)
+                update_file(connection, stored.id, rows, next_chunk=next_chunk)
+                documents.store_rows_digest(connection, stored.id)
+            record_changes(connection, [(generation, stored.id, None) for stored, _ in known])
+
+    def touch(self, rows: FileRows) -> None:
         """Record a file's new times where its content is unchanged."""
         with self.database.transaction() as connection:
-            connection.execute(
-                "UPDATE files SET target = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, racy = ?, modified = ?,"
-                " created = ? WHERE path = ?",
-                (
-                    record.stat.target or "",
-                    record.stat.mtime_ns,
-                    record.stat.ctime_ns,
-                    documents.stored_inode(record.stat.inode),
-                    record.racy,
-                    record.modified,
-                    record.created,
-                    record.path,
-                ),
-            )
-            file = _find_file(connection, record.path)
+            columns = ", ".join(documents.TIME_COLUMNS)
+            marks = ", ".join("?" * len(documents.TIME_COLUMNS))
+            connection.execute(f"UPDATE files SET ({columns}) = ({marks}) WHERE path = ?", (*rows.times, rows.path))
+            file = _find_file(connection, rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)
 
@@ -512,7 +468,7 @@ class IndexStore:
                 if file is not None:
                     remove_chunks(connection, file, read_chunks(connection, file.id), generation=generation)
                     remove_file(connection, file.id)
-                    record_change(connection, file.id, path)
+                    record_changes(connection, [(generation, file.id, documents.link_key(path))])
 
     def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Return the indexed state of every file, or of the file *below* and all files below that folder."""
@@ -568,6 +524,11 @@ class IndexStore:
         row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()
         return NotePath(row[0]) if row and row[0] else path
 
+    def hashes_of(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the indexed hashes of files, by path; empty ones of files that weren't read."""
+        sql = "SELECT path, hash FROM files WHERE path IN (SELECT value FROM json_each(?))"
+        return dict(self.database.reader().execute(sql, (json.dumps(list(paths), ensure_ascii=False),)))
+
     def hash_of(self, path: NotePath) -> str:
         """Return the indexed hash of a file; empty where there is none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
@@ -590,8 +551,8 @@ class IndexStore:
         """Read chunks by id in the given order, without those that were removed."""
         sql = (
             "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
-            " c.end_line, c.text, c.digest FROM chunks c JOIN files f ON f.id = c.id >> ?"
-            " WHERE c.id IN (SELECT value FROM json_each(?))"
+            " c.end_line, c.text, c.digest FROM json_each(?2) j CROSS JOIN chunks c ON c.id = j.value"
+            " CROSS JOIN files f ON f.id = c.id >> ?1"
         )
         rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids)))).fetchall()
         documents.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)
@@ -608,7 +569,7 @@ class IndexStore:
             " JOIN files f ON f.id = c.id >> ? WHERE w.chunk_id > ? ORDER BY w.chunk_id LIMIT ?",
             (database.CHUNK_BITS, after, limit),
         )
-        return [PendingChunk(id=i, title=t, path=_split_headings(p), text=x) for i, t, p, x in rows]
+        return [PendingChunk(i, t, _split_headings(p), x) for i, t, p, x in rows]
 
     def count_pending(self, model: str) -> int:
         """Count the chunks without a vector of *model*."""
@@ -631,12 +592,14 @@ class IndexStore:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
                 rebuild_queue(connection, model)
+            present = connection.execute(
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+            )
+            kept = {int(i) for (i,) in present}
+            rows = zip(ids, map(bytes, vectors.astype(np.float16)), strict=True)
             connection.executemany(
-                "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ?, ? FROM chunks WHERE id = ?",
-                [
-                    (generation, model, raw, documents.vector_checksum(i, model, raw), i)
-                    for i, raw in zip(ids, (v.astype(np.float16).tobytes() for v in vectors), strict=True)
-                ],
+                "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)",
+                [(i, generation, model, raw, documents.vector_checksum(i, model, raw)) for i, raw in rows if i in kept],
             )
             if is_queue_for(connection, model):
                 dequeue_chunks(connection, ids)
@@ -670,7 +633,7 @@ def generation_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
 
-def _find_file(connection: sqlite3.Connection, path: NotePath) -> StoredFile | None:
+def _find_file(connection: sqlite3.Connection, path: str) -> StoredFile | None:
     row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
     return StoredFile(id=int(row[0]), path=path, title=str(row[1]), first_free=int(row[2])) if row else None
 

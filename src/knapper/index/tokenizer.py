@@ -3,9 +3,10 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import add
 from typing import Final
 
 from knapper.jsontypes import replace_surrogates
@@ -99,6 +100,8 @@ def find_stop_words(words: Sequence[str]) -> frozenset[str]:
 
 def fold_word(word: str) -> str:
     """Fold a word's case and apostrophes, and cut punctuation around it."""
+    if word.isascii() and word.isalnum():
+        return word.lower()
     return _EDGES.sub("", word.translate(_APOSTROPHES)).casefold()
 
 
@@ -224,10 +227,13 @@ def parse_query(query: str) -> Query:
         else:
             word_parts.append(part_text)
     stop_words = find_stop_words(word_parts)
-    words = _distinct_terms(word_parts)
+    terms = {part: tuple(_word_terms(part)) for part in word_parts}
+    words = content = tuple(dict.fromkeys(chain.from_iterable(terms.values())))
+    if stop_words:
+        content = tuple(dict.fromkeys(chain.from_iterable(terms[part] for part in terms if part not in stop_words)))
     return Query(
         words=words[:MAX_QUERY_WORDS],
-        content=_distinct_terms(part for part in word_parts if part not in stop_words)[:MAX_QUERY_WORDS],
+        content=content[:MAX_QUERY_WORDS],
         phrases=tuple(dict.fromkeys(phrases)),
         excluded=tuple(dict.fromkeys(excluded)),
         plain=" ".join(filter(None, plain)),
@@ -235,12 +241,10 @@ def parse_query(query: str) -> Query:
     )
 
 
-def _distinct_terms(word_parts: Iterable[str]) -> tuple[Term, ...]:
-    return tuple(dict.fromkeys(term for part in word_parts for term in _word_terms(part)))
-
-
 def fold_forms(text: str) -> str:
     """Fold differences in Unicode form, width and optional marks."""
+    if text.isascii():
+        return text
     if _VARIANT_FORMS.search(text):
         text = _VARIANT_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text)
     return _IGNORABLE.sub("", unicodedata.normalize("NFC", text))
@@ -248,7 +252,7 @@ def fold_forms(text: str) -> str:
 
 def _bigrams(run: str) -> Iterator[str]:
     """Yield the overlapping character pairs of a run; none for a single character."""
-    return map(str.__add__, run, run[1:])
+    return map(add, run, run[1:])
 
 
 def _space_out_run(match: re.Match[str]) -> str:
@@ -274,6 +278,9 @@ def _phrase_terms(text: str, *, prefix: bool) -> Iterator[Term]:
 
 def _word_terms(word: str) -> Iterator[Term]:
     """Yield a word's terms: its parts between apostrophes except endings, and each pair of a run by itself."""
+    if word.isascii() and word.isalnum():
+        yield Term(text=word)
+        return
     prefix = word.endswith("*")
     parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or _UNSPACED_RUN.search(part)] or [word]
     for part in parts:

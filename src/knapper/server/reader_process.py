@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -111,8 +112,7 @@ class SearchReader:
 
         def open_vault(vault: str) -> Context:
             opened = self._hub.open(self._hub.name_for(request["client"], vault))
-            with opened.engine.store.database.snapshot() as connection:
-                uid, generation = database.state_of(connection)
+            uid, generation = database.state_of(reading.enter_context(opened.engine.store.database.snapshot()))
             if uid != request["uid"] or generation < request["generation"]:
                 raise _DeclinedError("the index is another one here")
             is_person = self._hub.settings.client(request["client"]).grants.is_person
@@ -123,7 +123,8 @@ class SearchReader:
                 mark_foreign=_do_nothing if is_person else marks.append,
             )
 
-        answer = self._table.call(request["tool"], request["arguments"], open_vault)
+        with contextlib.ExitStack() as reading:  # the search reads the state that was compared
+            answer = self._table.call(request["tool"], request["arguments"], open_vault)
         head: list[JSONValue] = [*dict.fromkeys(marks)]
         marked = security.render_json(head)
         return MARKS_HEAD.pack(len(marked)) + marked + security.render_json(answer)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger("knapper.server.readers")
 _MOST_BY_ITSELF: Final = 4
-"""Readers that ``auto`` allows: each has 100 MB or so of its own."""
+"""Readers that ``auto`` allows: each has 60 MB or so of its own."""
 _QUICK_EMBEDDERS: Final = frozenset({"static", "none"})
 """Of which a second copy costs little, and that wait for nobody."""
 _BUSY_WITHIN_S: Final = 5.0
@@ -56,12 +56,16 @@ _AGAIN_S: Final = 60.0
 """Pause after a reader that couldn't start."""
 _ANSWER_S: Final = 15.0
 """A reader that takes longer hangs, and is ended."""
+_ENOUGH: Final = 2
+"""Requests that keep a reader busy: the one that it answers, and the one that it takes up next."""
+_MAX_PAUSE_S: Final = 0.02
+"""How long a look at changes waits at most while all readers are busy."""
 _QUEUE: Final = 32
 """Requests that a reader may have before the server answers by itself."""
 _MAX_REQUEST_BYTES: Final = 60_000
 """What fits into a pipe at once; a longer question is rare."""
-_MAX_REPLY_BYTES: Final = 1 << 20
-"""Read ahead from a reader; longer replies are read piece by piece."""
+_OUTPUT: Final = 1
+"""The number of a process's standard output."""
 _MAX_NUMBER: Final = 1 << 31
 _END_S: Final = 2.0
 
@@ -105,17 +109,30 @@ class KnownState:
 class StateChecks:
     """Looks at one vault's changes for all searches that wait: one look answers for all that came before it began."""
 
-    def __init__(self, look: Callable[[], asyncio.Future[KnownState | None]]) -> None:
+    def __init__(
+        self,
+        look: Callable[[], asyncio.Future[KnownState | None]],
+        pause: Callable[[], asyncio.Future[None] | None] = lambda: None,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            look: Begins a look.
+            pause: Returns what the next look may wait for, as no search could be answered before: then more of them
+                share it. None where it may begin at once.
+        """
         self._look = look
+        self._pause = pause
         self._current: asyncio.Future[KnownState | None] | None = None
         self._next: asyncio.Future[KnownState | None] | None = None
 
     async def state(self) -> KnownState | None:
         """Return a state that was found after this call; None where the server has to answer by itself."""
-        if self._current is None:
-            return await asyncio.shield(self._begin())
         if self._next is None:
-            self._next = asyncio.ensure_future(self._after(self._current))
+            pause = self._pause()
+            if self._current is None and pause is None:
+                return await asyncio.shield(self._begin())
+            self._next = asyncio.ensure_future(self._begin_later())
         return await asyncio.shield(self._next)
 
     def _begin(self) -> asyncio.Future[KnownState | None]:
@@ -127,24 +144,72 @@ class StateChecks:
         if self._current is look:
             self._current = None
 
-    async def _after(self, running: asyncio.Future[KnownState | None]) -> KnownState | None:
-        _ = await asyncio.wait([running])
+    async def _begin_later(self) -> KnownState | None:
+        if self._current is not None:
+            _ = await asyncio.wait([self._current])
+        pause = self._pause()
+        if pause is not None:
+            _ = await asyncio.wait([pause], timeout=_MAX_PAUSE_S)
         self._next = None
         return await self._begin()
+
+
+class _Replies(asyncio.SubprocessProtocol):
+    """What comes from a reader: each reply goes to who waits for it as soon as its last byte is there."""
+
+    def __init__(self) -> None:
+        """Wait for that the reader is ready."""
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[tuple[int, bytes]] = loop.create_future()
+        self.waiting = {0: self.ready}
+        """Who waits for the reply to each request, by its number; 0 for that it is ready."""
+        self.gone: asyncio.Future[None] = loop.create_future()
+        """Done once nothing comes any more."""
+        self.ended: asyncio.Future[None] = loop.create_future()
+        """Done once the process has ended."""
+        self._received = bytearray()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Pass on the replies that are complete."""
+        del fd  # nothing but the output is read
+        self._received += data
+        while len(self._received) >= REPLY_HEAD.size:
+            number, outcome, length = REPLY_HEAD.unpack_from(self._received)
+            stop = REPLY_HEAD.size + length
+            if len(self._received) < stop:
+                return
+            reply = self.waiting.pop(number, None)
+            if reply is not None and not reply.done():
+                reply.set_result((outcome, bytes(self._received[REPLY_HEAD.size : stop])))
+            del self._received[:stop]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Tell all who wait that the reader has died."""
+        del exc
+        if fd == _OUTPUT and not self.gone.done():
+            self.gone.set_result(None)
+            for reply in self.waiting.values():
+                if not reply.done():
+                    reply.set_exception(ReaderGoneError())
+
+    def process_exited(self) -> None:
+        """Tell who waits for its end."""
+        self.ended.set_result(None)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class _ReaderProcess:
     """A running reader, seen from the server."""
 
-    process: asyncio.subprocess.Process
-    source: asyncio.StreamReader
-    target: asyncio.StreamWriter
-    waiting: dict[int, asyncio.Future[tuple[int, bytes]]]
-    """Who waits for the reply to each request, by its number; 0 for that it is ready."""
-    receiving: asyncio.Task[None] | None = None
+    process: asyncio.SubprocessTransport
+    target: asyncio.WriteTransport
+    replies: _Replies
     last: int = 0
-    is_gone: bool = False
+
+    @property
+    def under_way(self) -> int:
+        """Return how many requests it has."""
+        return len(self.replies.waiting)
 
     async def begin(self, setup: ReaderSetup) -> None:
         """Give it its setup, and wait until it is ready.
@@ -152,11 +217,8 @@ class _ReaderProcess:
         Raises:
             ReaderGoneError: It has ended instead.
         """
-        ready = self.waiting[0] = asyncio.get_running_loop().create_future()
-        self.receiving = asyncio.create_task(self._receive(), name="replies of a reader")
         self.target.write(pickle.dumps(setup))
-        _ = await ready
-        del self.waiting[0]
+        _ = await self.replies.ready
 
     async def ask(self, content: bytes) -> tuple[int, bytes]:
         """Return the outcome of a request, and the answer or the reason.
@@ -164,15 +226,15 @@ class _ReaderProcess:
         Raises:
             ReaderGoneError: It has died.
         """
-        if self.is_gone:
+        if self.replies.gone.done():
             raise ReaderGoneError
         self.last = number = self.last % _MAX_NUMBER + 1
-        reply = self.waiting[number] = asyncio.get_running_loop().create_future()
+        reply = self.replies.waiting[number] = asyncio.get_running_loop().create_future()
         self.target.write(REQUEST_HEAD.pack(number, len(content)) + content)
         try:
             return await reply
         finally:
-            _ = self.waiting.pop(number, None)
+            _ = self.replies.waiting.pop(number, None)
 
     def end(self) -> None:
         """Let it end with what it has begun; it does so when its input ends."""
@@ -181,34 +243,17 @@ class _ReaderProcess:
     async def wait(self) -> None:
         """Wait until it has ended, and kill it if that takes too long."""
         self.end()
-        try:
-            async with asyncio.timeout(_END_S):
-                _ = await self.process.wait()
-        except TimeoutError:
+        _ = await asyncio.wait([self.replies.ended], timeout=_END_S)
+        if not self.replies.ended.done():
             self.kill()
-            _ = await self.process.wait()
-        if self.receiving is not None:
-            await asyncio.wait([self.receiving])
+            _ = await asyncio.wait([self.replies.ended])
+        self.process.close()
+        _ = await asyncio.wait([self.replies.gone])
 
     def kill(self) -> None:
         """End it at once."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
-
-    async def _receive(self) -> None:
-        """Pass its replies on, and tell all who wait when it has died."""
-        try:
-            while True:
-                number, outcome, length = REPLY_HEAD.unpack(await self.source.readexactly(REPLY_HEAD.size))
-                content = await self.source.readexactly(length)
-                reply = self.waiting.get(number)
-                if reply is not None and not reply.done():
-                    reply.set_result((outcome, content))
-        except (asyncio.IncompleteReadError, OSError):
-            self.is_gone = True
-            for reply in self.waiting.values():
-                if not reply.done():
-                    reply.set_exception(ReaderGoneError())
 
 
 class ReaderPool:
@@ -233,6 +278,8 @@ class ReaderPool:
         self._starting: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._checks: dict[str, StateChecks] = {}
+        self._freed: asyncio.Future[None] | None = None
+        """Done once a reader has little to do; None where nobody waits for that."""
         self._under_way = 0
         self._busy: list[float] = []
         self._busy_at = 0.0
@@ -247,7 +294,7 @@ class ReaderPool:
     @property
     def processes(self) -> tuple[int, ...]:
         """Return their process ids."""
-        return tuple(reader.process.pid for reader in self._readers)
+        return tuple(reader.process.get_pid() for reader in self._readers)
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -267,16 +314,20 @@ class ReaderPool:
         """Count a search within the block, and begin a reader where many are under way."""
         self._under_way += 1
         if self._most and self._under_way >= _SIDE_BY_SIDE:
-            now = time.monotonic()
-            self._busy_at = now
-            self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
-            self._busy.append(now)
-            if len(self._busy) >= _BUSY_SEARCHES and len(self._readers) < self._most:
-                self._begin_one(vault)
+            self._busy_at = time.monotonic()
+            if len(self._readers) < self._most:
+                self._count_busy(vault, self._busy_at)
         try:
             yield
         finally:
             self._under_way -= 1
+
+    def _count_busy(self, vault: str, now: float) -> None:
+        """Count a search that came while others were under way, and begin a reader once there are enough."""
+        self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
+        self._busy.append(now)
+        if len(self._busy) >= _BUSY_SEARCHES:
+            self._begin_one(vault)
 
     async def look(self, client: str, arguments: Mapping[str, object]) -> KnownState | None:
         """Look for changes together with all other searches that wait for that.
@@ -295,7 +346,7 @@ class ReaderPool:
             return None
         if vault not in self._checks:
             self._checks[vault] = StateChecks(
-                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault)))
+                lambda: asyncio.ensure_future(self._threads.run("read", lambda: self._look(vault))), self._pause
             )
         return await self._checks[vault].state()
 
@@ -329,8 +380,8 @@ class ReaderPool:
 
     async def _ask(self, content: bytes, vault: str) -> bytes | None:
         """Return the reply of the reader that has least to do; None where none can answer."""
-        reader = min(self._readers, key=lambda each: len(each.waiting), default=None)
-        if reader is None or len(reader.waiting) >= _QUEUE:
+        reader = min(self._readers, key=lambda each: each.under_way, default=None)
+        if reader is None or reader.under_way >= _QUEUE:
             return None
         try:
             async with asyncio.timeout(_ANSWER_S):
@@ -338,11 +389,30 @@ class ReaderPool:
         except (ReaderGoneError, TimeoutError) as error:
             self._drop(reader, error, vault)
             return None
+        finally:
+            self._tell_freed()
         if outcome == ANSWERED:
             return reply
         level = logging.WARNING if outcome == FAILED else logging.DEBUG
         LOG.log(level, "a reader left a search to the server: %s", reply.decode())
         return None
+
+    def _pause(self) -> asyncio.Future[None] | None:
+        """Return what tells that a reader has little to do; None where one has, or there is none."""
+        if self._has_free_reader:
+            return None
+        if self._freed is None:
+            self._freed = asyncio.get_running_loop().create_future()
+        return self._freed
+
+    def _tell_freed(self) -> None:
+        if self._freed is not None and self._has_free_reader:
+            self._freed.set_result(None)
+            self._freed = None
+
+    @property
+    def _has_free_reader(self) -> bool:
+        return not self._readers or any(reader.under_way < _ENOUGH for reader in self._readers)
 
     def _mark(self, client: str, vault: str, sources: list[str]) -> None:
         """Record that a client was shown foreign text, before it is."""
@@ -392,8 +462,7 @@ class ReaderPool:
 
     def _add(self, reader: _ReaderProcess, vault: str) -> None:
         self._readers.append(reader)
-        if reader.receiving is not None:  # which ends with the reader
-            reader.receiving.add_done_callback(lambda _: self._drop(reader, ReaderGoneError(), vault))
+        reader.replies.gone.add_done_callback(lambda _: self._drop(reader, ReaderGoneError(), vault))
 
     def _drop(self, reader: _ReaderProcess, error: Exception, vault: str) -> None:
         """Forget a reader that has died or hangs, and begin another one."""
@@ -443,7 +512,8 @@ async def _start_process() -> _ReaderProcess:
     """Start a Python of its own session, so that Ctrl-C at the terminal is the server's alone."""
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
     # -P: never import a module from the current folder. Not -m, which would make the module's classes others.
-    process = await asyncio.create_subprocess_exec(
+    process, replies = await asyncio.get_running_loop().subprocess_exec(
+        _Replies,
         sys.executable,
         "-P",
         "-c",
@@ -451,10 +521,10 @@ async def _start_process() -> _ReaderProcess:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        limit=_MAX_REPLY_BYTES,
         start_new_session=True,
         creationflags=flags,
     )
-    if process.stdout is None or process.stdin is None:  # both were asked for
+    target = process.get_pipe_transport(0)
+    if not isinstance(target, asyncio.WriteTransport):  # it was asked for
         raise OSError
-    return _ReaderProcess(process=process, source=process.stdout, target=process.stdin, waiting={})
+    return _ReaderProcess(process=process, target=target, replies=replies)

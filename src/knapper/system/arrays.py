@@ -11,7 +11,7 @@ import mmap
 import os
 import sys
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -55,11 +55,13 @@ else:
 __all__ = [
     "ArrayFile",
     "ArrayToWrite",
+    "ScoredIds",
     "first_of_groups",
     "normalize_rows",
     "np",
     "open_arrays",
     "return_free_memory",
+    "sizes_of_groups",
     "write_arrays",
 ]
 
@@ -157,11 +159,60 @@ def _header_checksum(header: bytes) -> bytes:
     return b"%08x" % zlib.crc32(header)
 
 
+class ScoredIds(Mapping[int, float]):
+    """Ids with their scores, best first: arrays for those who go on computing, a mapping for all others."""
+
+    __slots__ = ("_by_id", "ids", "scores")
+
+    def __init__(self, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """Take an id and a score for each place."""
+        self.ids = ids
+        self.scores = scores
+        self._by_id: dict[int, float] | None = None
+
+    @classmethod
+    def of(cls, scores: Mapping[int, float]) -> ScoredIds:
+        """Return a mapping's arrays, in its order."""
+        if isinstance(scores, ScoredIds):
+            return scores
+        return cls(np.array([*scores], np.int64), np.array([*scores.values()], np.float64))
+
+    def _mapping(self) -> dict[int, float]:
+        if self._by_id is None:
+            self._by_id = dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+        return self._by_id
+
+    def __getitem__(self, key: int) -> float:
+        """Return an id's score."""
+        return self._mapping()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the ids, best first."""
+        return iter(self._mapping())
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.ids)
+
+    def items(self) -> ItemsView[int, float]:
+        """Return each id with its score, best first."""
+        return self._mapping().items()
+
+
 def first_of_groups(groups: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     """Return where each group begins; the elements of one stand together, and have one value."""
     is_first = np.ones(len(groups), np.bool_)
     np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
     return is_first.nonzero()[0]
+
+
+def sizes_of_groups(heads: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return how many of *count* elements each group has, by where the groups begin."""
+    sizes = np.empty(len(heads), np.intp)
+    if len(heads):
+        np.subtract(heads[1:], heads[:-1], out=sizes[:-1])
+        sizes[-1] = count - heads[-1]
+    return sizes
 
 
 def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -179,3 +230,34 @@ def return_free_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
             trim(0)
+
+
+def positions_among(known: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return where each id is among the known ones, and whether it is; the position of an unknown id is another's."""
+    ids = ids.astype(known.dtype, copy=False)  # or numpy would convert all that are known, as a word's 590,000 rows
+    places = known.searchsorted(ids)
+    places[places == len(known)] = 0
+    return places, known[places] == ids if len(known) else np.zeros(len(ids), np.bool_)
+
+
+def sort_distinct(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sort rows in place, and return each once."""
+    rows.sort()
+    return rows[first_of_groups(rows)]
+
+
+def cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:
+    """Return those of at least *limit* rows that are best so far, and the lowest of their sums.
+
+    As sums only grow, these rows tell from then on what the best of all reach at least.
+    """
+    found = sums[rows]
+    if len(rows) > limit:
+        best = np.argpartition(found, -limit)[-limit:]
+        rows, found = rows[best], found[best]
+    return rows, float(found.min())
+
+
+def lowest_of_best(scores: NDArray[np.float64], limit: int) -> float:
+    """Return the score of the last of the best; 0 where there are fewer."""
+    return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0

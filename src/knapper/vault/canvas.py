@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from knapper import jsonscan
@@ -104,7 +103,7 @@ class _CanvasReader:
         if subpath is None:
             return link
         headings, block = markdown.split_fragment(subpath.value)
-        return replace(link, headings=headings, block=block)
+        return link._replace(headings=headings, block=block)
 
     def _link(self, kind: LinkKind, target: JSONString, span: JSONString) -> Link:
         return Link(
@@ -128,8 +127,7 @@ class _CanvasReader:
         start = self._offsets[string.start]
         places = OffsetMap(self._text[string.start : string.stop], start)
         for link in parser.parse_links(string.value.encode()).links:
-            yield replace(
-                link,
+            yield link._replace(
                 kind="external" if link.kind == "external" else "canvas",
                 start=places.file_offset(link.start),
                 stop=places.file_offset(link.stop),
@@ -187,7 +185,7 @@ def _base_links(data: bytes, text: str, base: int, lines: Lines) -> Iterator[Lin
     offsets = frontmatter.list_byte_offsets(text, base)
     for key, node in frontmatter.list_scalars(root):
         span = (offsets[node.start_mark.index], offsets[node.end_mark.index])
-        text_links = [replace(link, kind="base") for link in frontmatter.find_wikilinks(data, span, (key, node), lines)]
+        text_links = [link._replace(kind="base") for link in frontmatter.find_wikilinks(data, span, (key, node), lines)]
         text_links += _call_links(data, span, key, lines)
         yield from sorted(text_links, key=lambda link: link.start)
 

@@ -38,7 +38,11 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
     """
     try:
         with _open_regular(file, shown_as) as opened:
-            raw = opened.read(max_bytes + 1)
+            # No more room than it takes: memory for the largest file costs more than reading a usual one.
+            size = os.fstat(opened.fileno()).st_size
+            raw = opened.read(min(size, max_bytes) + 1)
+            if len(raw) > size:  # it has grown
+                raw += opened.read(max(max_bytes + 1 - len(raw), 0))
     except OSError as error:
         raise _read_error(error, shown_as) from error
     if len(raw) > max_bytes:

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import unquote
 
 import pyromark
@@ -62,12 +62,12 @@ class MarkdownBlock:
     stop: int
     parent: "MarkdownBlock | None"
     """The enclosing block; None at the top level."""
+    rows: list[int]
+    """Starts of a list's items or a table's rows."""
     level: int = 0
     """Level of a heading; 0 for other blocks."""
     own_stop: int = 0
     """For a list item: where its first sub-list begins; 0 where it has none."""
-    rows: list[int] = field(default_factory=list[int])
-    """Starts of a list's items or a table's rows."""
 
 
 @dataclass(slots=True)
@@ -188,7 +188,7 @@ class _EventCollector:
             self._open_links[-1].text_stop = stop
 
     def _start(self, tag: object, start: int, stop: int) -> None:
-        name, data = (tag, None) if isinstance(tag, str) else _split_tag(tag)
+        name, data = (tag, None) if isinstance(tag, str) else cast("dict[str, object]", tag).popitem()
         if name in _BLOCK_KINDS:
             self._block_start(name, data, start, stop)
         elif name in _ROW_TAGS:
@@ -200,11 +200,13 @@ class _EventCollector:
 
     def _block_start(self, name: str, data: object, start: int, stop: int) -> None:
         parent = self._open[-1] if self._open else None
-        part = MarkdownBlock(_BLOCK_KINDS[name], start, stop, parent)
+        part = MarkdownBlock(_BLOCK_KINDS[name], start, stop, parent, [])
         self.collected.blocks.append(part)
         if name == "Rule":
             return
         self._open.append(part)
+        if name == "Paragraph":
+            return
         if name == "Heading":
             part.level = int(str(cast("dict[str, object]", data)["level"])[1:])
         elif name == "List" and parent is not None and parent.kind == "item" and not parent.own_stop:
@@ -218,7 +220,7 @@ class _EventCollector:
         owner = self._open[-1]
         owner.rows.append(start)
         if name == "Item":
-            part = MarkdownBlock("item", start, stop, owner)
+            part = MarkdownBlock("item", start, stop, owner, [])
             self.collected.blocks.append(part)
             self._open.append(part)
 
@@ -239,10 +241,6 @@ class _EventCollector:
             _ = self._open_links.pop()
         if self._open_links:
             self._open_links[-1].text_stop = stop
-
-
-def _split_tag(tag: object) -> tuple[str, object]:
-    return cast("dict[str, object]", tag).popitem()
 
 
 _HIDING_MARK: Final = re.compile(rb"%%|\$\$")
@@ -389,11 +387,12 @@ WIKILINK: Final = re.compile(rb"!?\[\[((?:[^\[\]\r\n]|\](?!\])|\[(?!\[))*)\]\]")
 _ADDRESS: Final = re.compile(rb"https?://[^\s<>\"`\x00-\x20]+")
 _ADDRESS_TAIL: Final = b".,;:!?'\"*_~]}|"
 _ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_PLAIN_DESTINATION: Final = re.compile(rb"[^\x00- ()<\\]++(?=\))")
+"""A destination without white space, brackets and escapes, which the link's closing bracket ends."""
 _DEFINITION_LEAD: Final = re.compile(rb"\[(?:[^\\\]]|\\.)*\]:[ \t]*(?:(?:\r\n|\n|\r)[ \t>]*)?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkTarget:
+class LinkTarget(NamedTuple):
     """A link's target apart from its fragment; ``start`` and ``stop`` span the target as written."""
 
     name: str
@@ -423,12 +422,10 @@ def parse_wikilink_target(inner: bytes, start: int) -> tuple[LinkTarget, str | N
     target_text, bar, alias = inner.partition(b"|")
     if bar:
         target_text = target_text.removesuffix(b"\\")
-    fragment_start = min(
-        (at for at in (target_text.find(b"#"), target_text.find(b"^")) if at >= 0), default=len(target_text)
-    )
-    name = target_text[:fragment_start]
+    name = target_text.partition(b"#")[0].partition(b"^")[0]
     indent = len(name) - len(name.lstrip())
-    headings, block = split_fragment(target_text[fragment_start:].decode())
+    fragment = target_text[len(name) :].decode()
+    headings, block = split_fragment(fragment) if fragment else ((), "")
     name_start = start + indent
     target = LinkTarget(
         name=name.decode().strip(),
@@ -517,7 +514,10 @@ class LinkReader:
     def _destination(self, anchor: RawLink) -> tuple[int, int] | None:
         """Find the span of an inline link's destination, without ``<>``."""
         opening = self._data.find(b"](", anchor.text_stop, anchor.stop)
-        return None if opening < 0 else find_destination_span(self._data, opening + 2, anchor.stop)
+        if opening < 0:
+            return None
+        plain = _PLAIN_DESTINATION.match(self._data, opening + 2, anchor.stop)
+        return plain.span() if plain else find_destination_span(self._data, opening + 2, anchor.stop)
 
     def _definition(self, anchor: RawLink) -> tuple[int, int] | None:
         """Find the span of the destination in a reference link's definition."""

@@ -17,6 +17,7 @@ from knapper.vault.paths import NotePath
 from knapper.vault.source import Block, BlockId, BlockKind, Lines, Link, Outline, Section, Span, SpanSet, Tag, Task
 
 _BLOCK_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
+_LINE_ENDING: Final = re.compile(r"\r\n|\n|\r")
 
 
 def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, body_start: int) -> tuple[Section, ...]:
@@ -39,7 +40,7 @@ def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, bo
         path.append((part.level, heading_title(data[part.start : part.stop].decode())))
         own_stop = starts[index + 1] if index + 1 < len(starts) else len(data)
         spans = (starts[index], lines.line_stop(part.stop - 1), own_stop, stops[index])
-        sections.append(_make_section(lines, (part.level, tuple(name for _, name in path)), spans))
+        sections.append(_make_section(lines, (part.level, tuple([name for _, name in path])), spans))
     return tuple(sections)
 
 
@@ -75,15 +76,17 @@ def heading_title(source: str) -> str:
 
     A setext heading's lines are joined by spaces.
     """
-    rows = [row.strip(" \t") for row in re.split(r"\r\n|\n|\r", source.strip("\r\n"))]
+    rows = [row.strip(" \t") for row in _LINE_ENDING.split(source.strip("\r\n"))]
     text = " ".join(rows[:-1]) if len(rows) > 1 else _strip_heading_signs(strip_block_id(rows[0]))
     return strip_block_id(text).strip(" \t")
 
 
 def strip_block_id(text: str) -> str:
     """Strip a block id from a line's end: ``A ^id`` is ``A``."""
-    head, caret, name = text.rpartition("^")
-    if not caret or not _BLOCK_ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
+    if "^" not in text:
+        return text
+    head, _, name = text.rpartition("^")
+    if not _BLOCK_ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
         return text
     return head.rstrip(" \t")
 
@@ -113,12 +116,16 @@ def list_blocks(
         lines: The file's lines.
     """
     covers = SpanSet(hidden)
-    parsed_blocks = [
-        _block_of(data, part, lines) for part in blocks if part.parent is None and not _is_hidden(data, part, covers)
+    found = [
+        _block_of(data, part, lines)
+        for part in blocks
+        if part.parent is None and not (hidden and _is_hidden(data, part, covers))
     ]
-    hidden_blocks = [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
+    if hidden:
+        found += [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
+        found.sort(key=lambda block: (block.start, -block.stop))
     stop = body_start
-    for block in sorted((*parsed_blocks, *hidden_blocks), key=lambda block: (block.start, -block.stop)):
+    for block in found:
         if block.start >= stop:
             yield from _leftover_paragraph(data, (stop, block.start), lines)
             yield block
@@ -126,11 +133,12 @@ def list_blocks(
     yield from _leftover_paragraph(data, (stop, len(data)), lines)
 
 
-def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Iterator[Block]:
+def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Sequence[Block]:
     """Return a paragraph for text without a block of the parser: definitions of reference links."""
     text = data[span[0] : span[1]]
-    if text and not text.isspace():
-        yield _whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines)
+    if not text or text.isspace():
+        return ()
+    return (_whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines),)
 
 
 def _is_hidden(data: bytes, part: MarkdownBlock, covers: SpanSet) -> bool:
@@ -140,7 +148,7 @@ def _is_hidden(data: bytes, part: MarkdownBlock, covers: SpanSet) -> bool:
 
 def _block_of(data: bytes, part: MarkdownBlock, lines: Lines) -> Block:
     kind: BlockKind = "list" if part.kind == "item" else part.kind
-    items = tuple(lines.line_start(row) for row in part.rows)
+    items = tuple(map(lines.line_start, part.rows))
     return _whole_lines_block(data, (part.start, part.stop), kind, lines, items)
 
 
@@ -335,8 +343,15 @@ def parse_note(raw: bytes) -> Outline:
     code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
     hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
     hidden.update(dict.fromkeys(body.comments, "comment"))
-    return replace(
-        head.outline,
+    outline = head.outline
+    # A copy by `replace` looks at all fields, also at those that are empty still.
+    return Outline(
+        encoding=outline.encoding,
+        newline=outline.newline,
+        line_starts=outline.line_starts,
+        frontmatter=outline.frontmatter,
+        body_start=body_start,
+        problems=outline.problems,
         sections=list_sections(data, block_tree, line_index, body_start),
         blocks=tuple(list_blocks(data, body_start, block_tree, hidden, line_index)),
         links=_collect_links(head, body),

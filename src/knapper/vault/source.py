@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from knapper.jsontypes import JSONValue
 
@@ -46,8 +46,7 @@ class Frontmatter:
     valid: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """A heading and its text, up to the next heading of the same or a higher level."""
 
     level: int
@@ -67,8 +66,7 @@ class Section:
     """The section's last line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """One top-level block of the body: a paragraph, a whole list, a table, a fence with its marks."""
 
     kind: BlockKind
@@ -78,8 +76,7 @@ class Block:
     """Starts of a list's items or a table's rows (outermost ones), where a long block may be split."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(NamedTuple):
     """One link as written.
 
     ``![[Folder/Note#H1#H2|text]]`` has kind ``embed``, target ``Folder/Note``, headings ``("H1", "H2")`` and alias
@@ -104,8 +101,7 @@ class Link:
     """Property, canvas node id or Bases path of the link; empty in text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(NamedTuple):
     """One tag as written, without ``#``."""
 
     name: str
@@ -248,11 +244,11 @@ class Lines:
 
     def line_start(self, offset: int) -> int:
         """Find the first byte of the line that contains *offset*."""
-        return self.starts[self.line_number(offset) - 1]
+        return self.starts[(bisect_right(self.starts, offset) or 1) - 1]
 
     def line_stop(self, offset: int) -> int:
         """Find the byte after the line that contains *offset*, its ending included."""
-        number = self.line_number(offset)
+        number = bisect_right(self.starts, offset) or 1
         return self.starts[number] if number < len(self.starts) else self.size
 
 
@@ -276,6 +272,8 @@ def line_number_at(data: bytes, offset: int) -> int:
 
 def detect_newline(data: bytes) -> Newline:
     r"""Return the line ending of *data*, or ``mixed``; ``\\n`` where there is none."""
+    if b"\r" not in data:
+        return "\n"
     crlfs = data.count(b"\r\n")
     lfs = data.count(b"\n") - crlfs
     crs = data.count(b"\r") - crlfs

@@ -5,7 +5,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def test_a_reader_sees_the_old_state_until_it_ends_it_and_then_the_new_one(
             count("a reader sees old or new", 3)
 
 
-def rank(state: State, question: str) -> dict[int, float]:
+def rank(state: State, question: str) -> Mapping[int, float]:
     """Rank by words."""
     return state.snapshot.keyword(parse_query(question), Filter(), limit=50)
 

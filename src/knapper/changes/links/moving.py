@@ -295,7 +295,7 @@ def rewrite_links(
             splice = Splice(start=span[0], stop=span[1], new=replacement[1])
             edits[span] = LinkEdit(
                 link=link,
-                wanted=replace(link, target=replacement[0]),
+                wanted=link._replace(target=replacement[0]),
                 splice=splice,
                 scalar=aim.form.scalar,
                 path=aim.new,
@@ -539,7 +539,7 @@ class _HeadingRename:
         full_path = tuple(titles[number] for number in ancestors(heading_path[-1], self.new))
         for choice in (link.headings, renamed, full_path):
             if find_heading_path(choice, self.new)[-1:] == heading_path[-1:]:
-                return replace(link, headings=choice)
+                return link._replace(headings=choice)
         return None
 
 
@@ -554,7 +554,7 @@ class _BlockRename:
         return edge.block.casefold() == self.old.casefold()
 
     def updated_link(self, link: Link) -> Link | None:
-        return replace(link, block=self.new) if link.block.casefold() == self.old.casefold() else link
+        return link._replace(block=self.new) if link.block.casefold() == self.old.casefold() else link
 
 
 def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading | RenameBlock) -> Draft:

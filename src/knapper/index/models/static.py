@@ -7,12 +7,13 @@ import re
 import threading
 import unicodedata
 import zlib
+from array import array
 from binascii import crc_hqx
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain, count, islice, pairwise
+from itertools import accumulate, chain, count, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -46,7 +47,9 @@ _PRINT_BITS: Final = 16
 _FEW_CHARACTERS: Final = 30_000
 """Of new words, up to which splitting them here is faster than building the library's tables."""
 _MAX_CACHED_WORDS: Final = 20_000
-"""About 0.4 kB each. Notes of 13 MB then take 2.1 s to split instead of 1.8 with all of their 52,000 words cached."""
+"""Of few texts, such as questions; about 0.4 kB each."""
+_MAX_NUMBERED_WORDS: Final = 50_000
+"""Of many texts; about 0.2 kB each."""
 _MAX_CACHED_CHARACTERS: Final = 30
 """Of a word that is cached; longer ones are passages of scripts without spaces."""
 _ASCII_SEPARATORS: Final = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
@@ -139,6 +142,21 @@ def hash_piece(piece: str) -> tuple[int, int]:
     return crc >> _LOW_BITS, (crc & _LOW_MASK) << _PRINT_BITS | crc_hqx(content, 0)
 
 
+class _NumberedWords:
+    """Words with their tokens in arrays, which take a fifth of the memory of tuples."""
+
+    def __init__(self) -> None:
+        self.numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self.ids = array("i")
+        """The tokens of all words, by number."""
+        self.bounds = array("q", [0])
+
+    def add(self, tokens: Sequence[Sequence[int]]) -> None:
+        """Add the tokens of the words that were numbered last."""
+        self.ids.extend(chain.from_iterable(tokens))
+        self.bounds.extend(islice(accumulate(map(len, tokens), initial=self.bounds[-1]), 1, None))
+
+
 class PieceTokenizer:
     """The tokenizer of the packaged table; the file is mapped on first use."""
 
@@ -168,6 +186,9 @@ class PieceTokenizer:
         self._unknown_score = int(scores.min()) / SCORE_UNITS - _UNKNOWN_PENALTY
         self._words: tuple[dict[str, Sequence[int]], dict[str, Sequence[int]]] = ({}, {})
         """The words used lately, and those before them, which are forgotten when the first are too many."""
+        self._lock = threading.Lock()
+        self._numbered = _NumberedWords()
+        """The words of many texts."""
         self._split_characters = 0
         self._bulk: BulkTokenizer | None = None
 
@@ -177,14 +198,39 @@ class PieceTokenizer:
             return self._tokenize_few([split_words(text) for text in texts])
         words = [split_runs(text) for text in texts]
         counts = np.fromiter(map(len, words), np.intp, len(words))
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        places = np.fromiter(map(numbers.__getitem__, chain.from_iterable(words)), np.intp, counts.sum())
-        pieces = TextTokens.join(self._split_distinct(list(numbers)))
+        with self._lock:
+            places, pieces = self._number_words(chain.from_iterable(words), int(counts.sum()))
         lengths = np.diff(pieces.bounds)[places]
         bounds = np.concatenate(([0], lengths.cumsum()))
         # Each word's pieces are copied from where they stand first.
         ids = pieces.ids[np.arange(bounds[-1]) + (pieces.bounds[places] - bounds[:-1]).repeat(lengths)]
         return TextTokens(ids=ids, bounds=bounds[np.concatenate(([0], counts.cumsum()))])
+
+    def tokenize_one(self, text: str) -> Sequence[int]:
+        """Return a text's tokens."""
+        words, recent = split_words(text), self._words[0]
+        tokens = [recent.get(word) for word in words]
+        if None in tokens:
+            distinct = list(dict.fromkeys(words))
+            split = dict(zip(distinct, self._split_distinct(distinct), strict=True))
+            tokens = [split[word] for word in words]
+        return list(chain.from_iterable(filter(None, tokens)))
+
+    def _number_words(self, words: Iterable[str], total: int) -> tuple[NDArray[np.intp], TextTokens]:
+        """Return the number of each word, and the tokens of all numbered words, some of which may be older ones."""
+        numbered = self._numbered
+        if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
+            numbered = self._numbered = _NumberedWords()
+        known = len(numbered.numbers)
+        places = np.fromiter(map(numbered.numbers.__getitem__, words), np.intp, total)
+        new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
+        try:
+            numbered.add(list(self._split_runs(new_words)))
+        except BaseException:
+            # Words have numbers that have no tokens.
+            self._numbered = _NumberedWords()
+            raise
+        return places, TextTokens(ids=np.array(numbered.ids, np.intp), bounds=np.array(numbered.bounds, np.intp))
 
     def _tokenize_few(self, words: Sequence[Sequence[str]]) -> TextTokens:
         """Return the tokens of a few texts' words, for which arrays take longer than they save."""
@@ -355,6 +401,10 @@ class SubwordTokenizer(Protocol):
         """Return each text's tokens; no token stands for a text's beginning or end."""
         ...
 
+    def tokenize_one(self, text: str) -> Sequence[int]:
+        """Return a text's tokens, in less time than with others."""
+        ...
+
     def has_letter(self, token: int) -> bool:
         """Return whether a token contains a letter or digit, or part of one."""
         ...
@@ -377,6 +427,10 @@ class JsonTokenizer:
             return TextTokens.join([self._tokenizer.encode(texts[0], add_special_tokens=False).ids])
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return TextTokens.join([encoding.ids for encoding in encodings])
+
+    def tokenize_one(self, text: str) -> Sequence[int]:
+        """Return a text's tokens."""
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
 
     def has_letter(self, token: int) -> bool:
         """Return whether a token contains a letter or digit, or part of one; ``<0x2D>`` is the byte of a sign."""
@@ -476,6 +530,25 @@ class _Part:
             raise EmbedderError(f"the table in {self.folder} holds numbers that are none", hint=tables.FOLDER_HINT)
         rows[:] = normalize_rows(rows) * np.float32(self.weight**0.5)
 
+    def embed(self, text: str) -> NDArray[np.float32] | None:
+        """Return the vector of a short text, as `add_to` would add it; None for a long one."""
+        table = self.table
+        tokens = self._tokenizer.tokenize_one(replace_surrogates(text))
+        if table.counts_signs:
+            unknown = self._unknown
+            tokens = [token for token in tokens if token != unknown]
+        if len(tokens) > _TOKENS_OF_A_QUERY:
+            return None
+        last = table.vocabulary - 1
+        vectors = table.vectors(np.array([min(token, last) for token in tokens], np.intp))
+        if not table.counts_signs:
+            vectors[[not self._speaks(min(token, last)) for token in tokens]] = 0
+        row: NDArray[np.float32] = np.add.reduce(vectors, axis=0)
+        length = np.sqrt(np.add.reduce(row * row))
+        if self.folder != tables.FOLDER and not np.isfinite(length):
+            return None  # which reports what is wrong
+        return row / length * np.float32(self.weight**0.5) if length > 0 else row
+
     def _pool(self, tokens: TextTokens, rows: NDArray[np.float32]) -> None:
         """Sum the rows of each text's tokens; only the used rows are converted to float32."""
         used, places = _distinct_ids(tokens.ids, self.table.vocabulary)
@@ -558,7 +631,8 @@ class StaticEmbedder:
         Raises:
             EmbedderError: A file of the model is missing or damaged.
         """
-        return self.passages([text])[0]
+        vector = self._parts[0].embed(text) if len(self._parts) == 1 else None
+        return self.passages([text])[0] if vector is None else vector
 
     def unknown_words(self, words: Sequence[str]) -> Sequence[str]:
         """Return those words that have a vector of zeros, as in a script that no table has."""

@@ -17,8 +17,8 @@ from knapper.errors import StorageError
 from knapper.index import database
 from knapper.index.postgres import rows
 from knapper.index.words import bm25, postings
-from knapper.index.words.bm25 import ScoredTerm
-from knapper.system.arrays import np
+from knapper.index.words.bm25 import RankedTerm, ScoredTerm
+from knapper.system.arrays import ScoredIds, np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -306,7 +306,7 @@ class StateLists:
         *,
         excluded: Sequence[RankedWord],
         limit: int,
-    ) -> dict[int, float]:
+    ) -> ScoredIds:
         """Return the chunks with the highest scores, best first.
 
         Args:
@@ -322,9 +322,9 @@ class StateLists:
             # Among those that are kept, so that the lengths of chunks whose words are read below go into it.
             norms = self._norms[_WITHOUT_EXCLUDED] = norms.copy()
             for one in excluded:
-                norms[_Term(self, session, one).rows] = np.inf
-        terms = [_Term(self, session, one) for one in ranked if not one.is_phrase]
-        phrases = [_Term(self, session, one) for one in ranked if one.is_phrase]
+                norms[self.term_of(session, one).rows] = np.inf
+        terms: list[RankedTerm] = [self._term(session, one) for one in ranked if not one.is_phrase]
+        phrases = [self.term_of(session, one) for one in ranked if one.is_phrase]
         if phrases:
             found, scores, written = self._best_with(phrases, terms, norms)
         else:
@@ -335,10 +335,15 @@ class StateLists:
             self._sums[each] = 0.0
         ids = self.ids(found)
         order = np.lexsort((ids, -scores))[:limit]
-        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+        return ScoredIds(ids[order], scores[order])
+
+    def _term(self, session: Session, word: RankedWord) -> RankedTerm:
+        """Return a word whose list is at hand as it is, and another one to be read once it is needed."""
+        is_at_hand = word.hits is not None or word.token in self._lists
+        return self.term_of(session, word) if is_at_hand else _Term(self, session, word)
 
     def _best_with(
-        self, phrases: Sequence[_Term], terms: Sequence[_Term], norms: NDArray[np.float64]
+        self, phrases: Sequence[ScoredTerm], terms: Sequence[RankedTerm], norms: NDArray[np.float64]
     ) -> tuple[NDArray[Any], NDArray[np.float64], list[NDArray[Any]]]:
         """Score the chunks with all phrases, and any of the words where there are words."""
         found = phrases[0].rows
@@ -366,10 +371,6 @@ class StateLists:
         known = self._list(word.token)
         peak = min(known.peak * max(self._mean / known.mean, 1.0), 1.0)
         return _scored(known.rows, known.weights, word.gain, peak)
-
-    def has_list(self, token: int) -> bool:
-        """Return whether the list of a word is in memory."""
-        return token in self._lists
 
     def is_worth_reading(self, word: RankedWord, chunks: int) -> bool:
         """Return whether a word was looked up in so many chunks that its list would have been read by now."""
@@ -466,7 +467,7 @@ class _Term:
         self._lists = lists
         self._session = session
         self._word = word
-        self._scored = lists.term_of(session, word) if word.hits is not None or lists.has_list(word.token) else None
+        self._scored: ScoredTerm | None = None
 
     @property
     def bound(self) -> float:
@@ -492,12 +493,12 @@ class _Term:
 
     def add_found(self, chosen: NDArray[Any], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
         if self._scored is None and self.is_looked_up(len(chosen)):
-            self._lists.look_up(self._session, self._word, chosen).add_to(sums, norms)
+            self._lists.look_up(self._session, self._word, chosen).add_to(sums, norms, is_first=False)
         else:
             self._read().add_found(chosen, sums, norms)
 
-    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-        self._read().add_to(sums, norms)
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64], *, is_first: bool) -> None:
+        self._read().add_to(sums, norms, is_first=is_first)
 
 
 def _narrowed(weights: NDArray[np.int32]) -> NDArray[Any]:

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 _MAX_CACHED_MASKS: Final = 32
 _GRAPH_SHARE: Final = 0.25
 """Share of the files that a filter has to leave for the graph to be followed; for less, all vectors are compared."""
-_GRAPH_CANDIDATES: Final = 1_000
-"""How many neighbours the graph is followed for (``hnsw.ef_search``), the most that pgvector allows."""
+_GRAPH_CANDIDATES: Final = 700
+"""How many neighbours the graph is followed for (``hnsw.ef_search``): at a million vectors .956 of the nearest ten
+in 13 ms; the 1,000 that pgvector allows at most find .962 in 20."""
 _FURTHER: Final = 32
 """Vectors beyond the limit that are compared exactly, as the server compares them in half precision."""
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -100,7 +101,7 @@ class PublishedSnapshot:
     _known_vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict[int, "NDArray[np.float32]"], repr=False)
     """Vectors that were read already: ranking and the hits' cosines need the same ones."""
 
-    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
         """Add up the lists of the words in memory; what isn't one whole token is found in SQL."""
         rows = self._find_tokens(query)
         content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), rows))

@@ -11,14 +11,15 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from knapper.index import database
 from knapper.index.words import fts5, postings
 from knapper.index.words.fts5 import QueryWord, WordQuestion, WordTable, inverse_document_frequency
 from knapper.index.words.postings import NameStems, PostingsFile, TermLists
-from knapper.system.arrays import np
+from knapper.system.arrays import ScoredIds, cut_to_best, lowest_of_best, np, positions_among, sort_distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,12 +32,20 @@ _KEPT_NORMS: Final = 4
 """Of 0.8 MB for 100,000 rows each, where a mask or the log leaves out any."""
 _MAX_CLEARED_SHARE: Final = 0.1
 """Of the rows, up to which clearing their sums one by one is faster than clearing all."""
-_SHORT_SHARE: Final = 8
+_SHORT_SHARE: Final = 6
 """How many times as long as adding up a row it takes to look one up."""
 _ADDED_ROWS: Final = 8_192
 """Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
 _SAMPLED_ROWS: Final = 8_192
 """Rows of a word, of which the best tell what the best of all reach at least; more tell it little better."""
+_CLEAR_LEAD: Final = 3.0
+"""How many times as much the terms that were added up can count as those left, from which on it pays to look."""
+_NARROWED: Final = 4
+"""Candidates, as a multiple of the best, from which on each further term may leave some of them out."""
+_FEW_SHARE: Final = 0.5
+"""Of the rows of the terms left, that were added up, up to which it pays to look whether these have decided."""
+_SPARSE_SHARE: Final = 0.1
+"""Of all rows, that were added up, up to which it is faster to look at each of these than at all."""
 _LONG_SHARE: Final = 0.3
 """Of all rows, that the terms left have together, from which on it pays to look whether the others have decided."""
 
@@ -79,19 +88,11 @@ class _TableState:
 
         An added row with the id of a dropped one, such as a note's name, is the one that is meant.
         """
-        added, is_added = _positions(self.added, ids)
-        old, is_old = _positions(self.lists.ids, ids)
+        added, is_added = positions_among(self.added, ids)
+        old, is_old = positions_among(self.lists.ids, ids)
         if self.dropped is not None:
             is_old[is_old] = ~self.dropped[old[is_old]]
         return np.sort(np.concatenate((old[is_old], len(self.lists.ids) + added[is_added])))
-
-
-def _positions(known: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return where each id is among the known ones, and whether it is; the position of an unknown id is another's."""
-    ids = ids.astype(known.dtype, copy=False)  # or numpy would convert all that are known, as a word's 590,000 rows
-    places = known.searchsorted(ids)
-    places[places == len(known)] = 0
-    return places, known[places] == ids if len(known) else np.zeros(len(ids), np.bool_)
 
 
 class RankedTerm(Protocol):
@@ -120,12 +121,9 @@ class RankedTerm(Protocol):
         """Add the scores of those of its rows that are among the *chosen* ones."""
         ...
 
-    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-        """Add the scores of all its rows."""
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64], *, is_first: bool) -> None:
+        """Add the scores of all its rows; *is_first* where all sums are zeros."""
         ...
-
-
-_Term = TypeVar("_Term", bound=RankedTerm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +162,26 @@ class ScoredTerm:
 
     def add_found(self, chosen: NDArray[Any], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
         """Add the scores of those of its rows that are among the *chosen* ones."""
-        places, has_term = _positions(self.rows, chosen)
+        places, has_term = positions_among(self.rows, chosen)
         found = chosen[has_term]
         sums[found] += self.scores(norms[found], places[has_term])
 
-    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-        """Add the scores of all its rows, in parts that the processor's nearest memory holds."""
+    def add_to(self, sums: NDArray[np.float64], norms: NDArray[np.float64], *, is_first: bool) -> None:
+        """Add the scores of all its rows, in parts that the processor's nearest memory holds.
+
+        Args:
+            sums: By row.
+            norms: By row.
+            is_first: Whether all sums are zeros, which needn't be read.
+        """
         for start in range(0, len(self.rows), _ADDED_ROWS):
             part = slice(start, start + _ADDED_ROWS)
             rows = self.rows[part].astype(np.intp)
-            sums[rows] += self.scores(norms[rows], part)
+            scores = self.scores(norms.take(rows), part)
+            if is_first:
+                sums[rows] = scores
+            else:
+                np.add.at(sums, rows, scores)  # a word has each row once; this takes less than reading and writing them
 
 
 class PostingsEngine:
@@ -187,6 +195,8 @@ class PostingsEngine:
         self._seen: tuple[Mapping[str, object], PostingsFile | None] = {}, None
         """What the index said of itself at the last question, in one snapshot the very same object, and its file."""
         self._states: dict[str, tuple[tuple[str, str, int], _TableState]] = {}
+        self._seen_states: dict[str, tuple[Mapping[str, object], _TableState]] = {}
+        """By table: what the index said of itself at the last question, and its state."""
         self._masks: list[tuple[_TableState, NDArray[np.bool_], NDArray[np.bool_]]] = []
         """The last few: a state, which of its files are allowed, and which of its rows that makes."""
         self._kept_norms: list[tuple[_TableState, NDArray[np.bool_] | None, bool, NDArray[np.float64]]] = []
@@ -204,7 +214,8 @@ class PostingsEngine:
         self._spare_sums.clear()
 
     def _forget(self) -> None:
-        self._file, self._seen, self._states, self._masks, self._kept_norms = None, ({}, None), {}, [], []
+        self._file, self._seen, self._masks, self._kept_norms = None, ({}, None), [], []
+        self._states, self._seen_states = {}, {}
 
     def discard(self) -> None:
         """Delete a file that turned out to be damaged, so that the next writer derives it anew."""
@@ -214,7 +225,7 @@ class PostingsEngine:
             with suppress(OSError):
                 (self._folder / file.name).unlink(missing_ok=True)
 
-    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> dict[int, float]:
+    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> Mapping[int, float]:
         """Score row by row in memory, without those that can't be among the best.
 
         Raises:
@@ -236,7 +247,7 @@ class PostingsEngine:
         self._give_back(table, sums, summed)
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
-        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+        return ScoredIds(ids[order], scores[order])
 
     def counts(
         self,
@@ -263,7 +274,11 @@ class PostingsEngine:
         counts: dict[str, int] = {}
         for word in question_words:
             if word.token:
-                rows = state.lists.rows[state.lists.find(word.token).place]
+                place = state.lists.find(word.token).place
+                if is_counted is None and not added:
+                    counts[word.expression] = place.stop - place.start
+                    continue
+                rows = state.lists.rows[place]
                 if word.token in added:
                     rows = np.concatenate((rows, added[word.token][0]))
             else:
@@ -296,7 +311,7 @@ class PostingsEngine:
         rows = state.find_rows(np.fromiter(files, np.int64, len(files)))
         is_found = np.zeros(len(rows), np.bool_)
         for term in _terms(connection, fts5.NAMES, state, question_words):
-            is_found |= _positions(term.rows, rows)[1]
+            is_found |= positions_among(term.rows, rows)[1]
         return set(state.ids(rows[is_found]).tolist())
 
     def name_stems(
@@ -316,7 +331,7 @@ class PostingsEngine:
         if file is None:
             raise LookupError("the index has no whole file of postings")
         ids = np.array(files, np.int64)
-        places, is_stored = _positions(state.lists.ids, ids)
+        places, is_stored = positions_among(state.lists.ids, ids)
         if state.dropped is not None:
             is_stored &= ~state.dropped[places]
         numbers = {stem: number for stem in stems if (number := state.lists.find(stem).number) >= 0}
@@ -334,6 +349,14 @@ class PostingsEngine:
         return file
 
     def _state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
+        meta, seen = database.meta_of(connection), self._seen_states.get(table.name)
+        if seen is not None and seen[0] is meta:
+            return seen[1]
+        state = self._renew_state(connection, table)
+        self._seen_states[table.name] = meta, state
+        return state
+
+    def _renew_state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
         file = self._open(connection)
         if file is None:
             raise LookupError("the index has no whole file of postings")
@@ -401,7 +424,7 @@ class PostingsEngine:
         sums = self._spare_sums.pop(table.name, None)
         return sums if sums is not None and len(sums) == count else np.zeros(count)
 
-    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[ScoredTerm]) -> None:
+    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[RankedTerm]) -> None:
         """Keep sums for the next question, zeros again; only rows of *terms* were written to."""
         if sum(len(term.rows) for term in terms) > _MAX_CLEARED_SHARE * len(sums):
             sums.fill(0.0)
@@ -422,7 +445,7 @@ def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]
 def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLists) -> _TableState:
     added = fts5.added_rows(connection, table)
     dropped_ids = np.array(fts5.dropped_rows(connection, table), np.int64)
-    places, is_known = _positions(lists.ids, dropped_ids)
+    places, is_known = positions_among(lists.ids, dropped_ids)
     dropped = None
     all_words = int(lists.lengths.sum(dtype=np.int64)) + sum(length for _, length in added)
     total = len(lists.ids) + len(added)
@@ -547,8 +570,8 @@ def _leave_out(
 
 
 def best_rows(
-    terms: Sequence[_Term], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
-) -> tuple[NDArray[Any], NDArray[np.float64], Sequence[_Term]]:
+    terms: Sequence[RankedTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
+) -> tuple[NDArray[Any], NDArray[np.float64], Sequence[RankedTerm]]:
     """Return the rows with the highest scores, and possibly more, in any order, and the terms whose rows were summed.
 
     *sums* are zeros, and written to. Words are added up from the one that can count most; once the best rows so far
@@ -557,43 +580,115 @@ def best_rows(
     Source: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
     """
     ordered = sorted(terms, key=lambda term: -term.bound)
-    left, rows_left = sum(term.bound for term in ordered), sum(term.cost for term in ordered)
-    candidates: NDArray[Any] | None = None
-    sample: NDArray[Any] | None = None
-    summed: list[_Term] = []
-    for term in ordered:
-        if candidates is None and sample is not None and rows_left > _LONG_SHARE * len(sums):
-            sample, lowest = _cut_to_best(sample, sums, limit)
-            reachable = lowest * (1 - ROUNDING) - left
-            candidates = np.flatnonzero(sums >= reachable) if reachable > 0 else None
-        left, rows_left = left - term.bound, rows_left - term.cost
-        if candidates is not None and term.is_looked_up(len(candidates)):
-            term.add_found(candidates, sums, norms)
-            continue
-        term.add_to(sums, norms)
-        summed.append(term)
-        if sample is None and len(term.rows) >= limit:
-            sample = term.rows[:_SAMPLED_ROWS]
-    if candidates is None:
-        lowest = _cut_to_best(sample, sums, limit)[1] if sample is not None else 0.0
-        candidates = np.flatnonzero(sums >= max(lowest, np.finfo(np.float64).tiny))
+    known = [term for term in ordered if isinstance(term, ScoredTerm) and term.gain]
+    summed: Sequence[RankedTerm] = ordered
+    if len(known) == len(ordered) and sum(len(term.rows) for term in known) <= _ADDED_ROWS:
+        candidates = _add_all(known, sums, norms)
+    else:
+        search = _RowSearch(ordered, norms, sums, limit)
+        for term in ordered:
+            search.add(term)
+        candidates, summed = search.last_candidates(), search.summed
     scores = sums[candidates]
-    is_kept = scores >= max(_lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
+    is_kept = scores >= max(lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
     return candidates[is_kept], scores[is_kept], summed
 
 
-def _cut_to_best(rows: NDArray[Any], sums: NDArray[np.float64], limit: int) -> tuple[NDArray[Any], float]:
-    """Return those of at least *limit* rows that are best so far, and the lowest of their sums.
+def _add_all(terms: Sequence[ScoredTerm], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Add the scores of all rows of *terms* at once, and return these rows; for few, a call a term takes longer."""
+    rows = np.concatenate([term.rows for term in terms]).astype(np.intp)
+    values = np.concatenate([term.occurrences for term in terms]).astype(np.float64)
+    scale = terms[0].scale
+    if scale != 1:
+        values /= scale
+    values /= norms.take(rows) + values
+    values *= np.array([term.gain for term in terms]).repeat([len(term.rows) for term in terms])
+    np.add.at(sums, rows, values)
+    return sort_distinct(rows) if len(terms) > 1 else rows
 
-    As sums only grow, these rows tell from then on what the best of all reach at least.
+
+class _RowSearch:
+    """The sums of a question's words so far, and which rows may yet be among the best."""
+
+    def __init__(
+        self, terms: Sequence[RankedTerm], norms: NDArray[np.float64], sums: NDArray[np.float64], limit: int
+    ) -> None:
+        """Begin; *sums* are zeros."""
+        self._norms, self._sums, self._limit = norms, sums, limit
+        self.summed: list[RankedTerm] = []
+        self._candidates: NDArray[Any] | None = None
+        """None while any row may be."""
+        self._sample: NDArray[Any] | None = None
+        """Different rows, of which the best tell what the best of all reach at least."""
+        self._left = sum(term.bound for term in terms)
+        """What the terms that weren't added yet can count together."""
+        self._reached = 0.0
+        self._rows_left = sum(term.cost for term in terms)
+        self._rows_summed = self._rows_looked_at = 0
+
+    def add(self, term: RankedTerm) -> None:
+        """Add a term's scores: to all of its rows, or only to candidates."""
+        if self._candidates is None:
+            self._look_for_candidates()
+        elif len(self._candidates) > _NARROWED * self._limit:
+            scores = self._sums[self._candidates]
+            reachable = lowest_of_best(scores, self._limit) * (1 - ROUNDING) - self._left
+            self._candidates = self._candidates[scores >= reachable]
+        self._left, self._reached = self._left - term.bound, self._reached + term.bound
+        self._rows_left -= term.cost
+        candidates = self._candidates
+        if candidates is not None and term.is_looked_up(len(candidates)):
+            term.add_found(candidates, self._sums, self._norms)
+            return
+        term.add_to(self._sums, self._norms, is_first=not self.summed)
+        self.summed.append(term)
+        self._rows_summed += len(term.rows)
+        if self._sample is None and len(term.rows) >= self._limit:
+            self._sample = term.rows[:_SAMPLED_ROWS]
+
+    def _look_for_candidates(self) -> None:
+        """Find out whether the terms so far have decided, where that may be and costs less than to go on."""
+        if self._sample is None or self._reached <= self._left:
+            return
+        few = min(_FEW_SHARE * self._rows_left, _SPARSE_SHARE * len(self._sums))
+        if 2 * self._rows_looked_at <= self._rows_summed <= few and self._reached > _CLEAR_LEAD * self._left:
+            self._rows_looked_at = self._rows_summed
+            self._candidates = _reaching(self.summed, self._sums, self._limit, self._left)
+        elif self._rows_left > _LONG_SHARE * len(self._sums):
+            self._sample, lowest = cut_to_best(self._sample, self._sums, self._limit)
+            reachable = lowest * (1 - ROUNDING) - self._left
+            self._candidates = np.flatnonzero(self._sums >= reachable) if reachable > 0 else None
+
+    def last_candidates(self) -> NDArray[Any]:
+        """Return rows with all of the best among them, now that every term was added."""
+        candidates = self._candidates
+        if candidates is None and self._rows_summed < _SPARSE_SHARE * len(self._sums):
+            candidates = _reaching(self.summed, self._sums, self._limit, 0.0)
+        if candidates is None:
+            lowest = 0.0 if self._sample is None else cut_to_best(self._sample, self._sums, self._limit)[1]
+            candidates = np.flatnonzero(self._sums >= max(lowest, np.finfo(np.float64).tiny))
+        return candidates
+
+
+def _reaching(
+    terms: Sequence[RankedTerm], sums: NDArray[np.float64], limit: int, left: float
+) -> NDArray[np.intp] | None:
+    """Return the rows of *terms* that may yet be among the best, ascending; None where others may, too.
+
+    Args:
+        terms: Those that were added up.
+        sums: By row.
+        limit: How many are the best.
+        left: What the other terms may add to any row.
     """
-    found = sums[rows]
-    if len(rows) > limit:
-        best = np.argpartition(found, -limit)[-limit:]
-        rows, found = rows[best], found[best]
-    return rows, float(found.min())
-
-
-def _lowest_of_best(scores: NDArray[np.float64], limit: int) -> float:
-    """Return the score of the last of the best; 0 where there are fewer."""
-    return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0
+    rows = np.concatenate([term.rows for term in terms]).astype(np.intp) if terms else np.empty(0, np.intp)
+    if left or len(rows) > _SAMPLED_ROWS:
+        scores = sums.take(rows)
+        # The rows of one term are different ones, so that each term's best tell what the best of all reach at least.
+        stops = [*accumulate((len(term.rows) for term in terms), initial=0)]
+        lowest = max((lowest_of_best(scores[start:stop], limit) for start, stop in pairwise(stops)), default=0.0)
+        reachable = lowest * (1 - ROUNDING) - left
+        if left and reachable <= 0:
+            return None
+        rows = rows[scores >= reachable]
+    return sort_distinct(rows) if len(terms) > 1 else rows

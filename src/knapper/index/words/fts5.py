@@ -108,7 +108,7 @@ class WordEngine(Protocol):
     Scores are those of SQLite's ``bm25()``; filters are complete: as many rows are returned as exist, up to the limit.
     """
 
-    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> dict[int, float]:
+    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> Mapping[int, float]:
         """Return the rows with the highest scores, best first; of equal ones that with the lower id first."""
         ...
 

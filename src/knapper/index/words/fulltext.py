@@ -8,14 +8,14 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from knapper.index import database, tokenizer
 from knapper.index.documents import StateCache
-from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
+from knapper.index.tokenizer import CUT_MARK, Query, Stemmer, Term
 from knapper.index.words import fts5
 from knapper.index.words.fts5 import Fts5Engine, QueryWord, WordQuestion, WordTable
-from knapper.system.arrays import first_of_groups, np
+from knapper.system.arrays import ScoredIds, first_of_groups, np, sizes_of_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,17 +79,44 @@ def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> 
 
 def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     """Return each word with its number of repetitions in any form; the first form is used for all."""
+    return _repeated_words(query.content, Counter(stemmer.stems([query.plain])[0]), stemmer)
+
+
+def _repeated_words(terms: Sequence[Term], repeats: Mapping[str, int], stemmer: Stemmer) -> list[QueryWord]:
     words_by_stems: dict[tuple[str, ...], QueryWord] = {}
-    repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
-    for term, stems in zip(query.content, stemmer.stems([term.text for term in query.content]), strict=True):
+    for term, stems in zip(terms, stemmer.stems([term.text for term in terms]), strict=True):
         key = (*stems, "*") if term.prefix else tuple(stems)
         if stems and key not in words_by_stems:
             token = stems[0] if len(key) == 1 and CUT_MARK not in stems[0] else ""
-            times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
+            times = min(max(1, min(map(repeats.__getitem__, stems))), MAX_REPEATS)
             words_by_stems[key] = QueryWord(
                 expression=term.expression(), token=token, times=times, stems=() if term.prefix else tuple(stems)
             )
     return list(words_by_stems.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadQuery:
+    """A query's words as the ranker looks for them, which it needs several times for one question."""
+
+    query: Query
+    stems: Sequence[str]
+    """Of all that it asks for, in order, without those that only end a run."""
+    content: Sequence[QueryWord]
+    every: Sequence[QueryWord]
+    """Those without a meaning, too."""
+
+    @classmethod
+    def of(cls, query: Query, stemmer: Stemmer) -> _ReadQuery:
+        """Stem a query's words."""
+        plain = stemmer.stems([query.plain])[0]
+        repeats = Counter(plain)
+        every = content = _repeated_words(query.words, repeats, stemmer)
+        if query.content != query.words:
+            content = _repeated_words(query.content, repeats, stemmer)
+        segmented = tokenizer.segment(query.plain)
+        stems = plain if segmented == query.plain else stemmer.stems([segmented])[0]
+        return cls(query=query, stems=tokenizer.without_run_ends(stems), content=content, every=every)
 
 
 _PARTLY_NAMED = 0.4
@@ -98,16 +125,10 @@ _STEM_MARK = "\x1f"
 """Between stems, which never contain it."""
 
 
-class NameMatch(NamedTuple):
-    """How well a query names a note."""
-
-    score: float
-    """0 to 1."""
-    is_whole: bool
-    """Whether the query holds all words of the name."""
-
-
-_NO_NAME = NameMatch(0.0, is_whole=False)
+_NameMatch = tuple[float, bool]
+"""How well a query names a note, 0 to 1, and whether it holds all words of the name; a plain tuple, as each question
+makes a hundred."""
+_NO_NAME: _NameMatch = (0.0, False)
 
 
 class NamingQuestion:
@@ -144,7 +165,7 @@ class NamingQuestion:
         """Return all stems by which it finds names."""
         return self._stems.union(*(stems for stems, _ in (*self._content, *self._others)))
 
-    def best_of(self, named: NameStems, numbers: Mapping[str, int]) -> dict[int, NameMatch]:
+    def best_of(self, named: NameStems, numbers: Mapping[str, int]) -> dict[int, _NameMatch]:
         """Score files as `best` does, all at once.
 
         Args:
@@ -160,7 +181,7 @@ class NamingQuestion:
         at = own.searchsorted(stems)
         is_shared = own[at] == stems
         heads = first_of_groups(named.names)
-        sizes = np.diff(heads, append=len(stems))
+        sizes = sizes_of_groups(heads, len(stems))
         counts = np.add.reduceat(is_shared, heads, dtype=np.intp)
         weights = np.array([*(share for _, share in known), 0.0])[at]
         weights[named.is_repeated] = 0.0
@@ -169,19 +190,24 @@ class NamingQuestion:
             totals += share * _hold_all(stems, heads, word_stems, numbers)
         scores = np.minimum(totals, 1.0) * (_PARTLY_NAMED * counts / sizes)
         is_whole = counts == sizes
+        ordered = [numbers.get(stem, -1) for stem in self._ordered]
         for place in is_whole.nonzero()[0].tolist():
             name = stems[heads[place] : heads[place] + sizes[place]].tolist()
-            score = self._score_whole(name, float(totals[place]), numbers)
+            score = self._score_whole(name, ordered, float(totals[place]), numbers)
             scores[place] = scores[place] if score is None else score
         first_names = heads.searchsorted(named.file_heads)
         best = np.maximum.reduceat(scores, first_names)
-        is_best = scores == best.repeat(np.diff(first_names, append=len(scores)))
-        wholes = np.logical_or.reduceat(is_whole & is_best, first_names)
-        return dict(zip(named.files, map(NameMatch, best.tolist(), wholes.tolist()), strict=True))
+        if is_whole.any():
+            is_best = scores == best.repeat(sizes_of_groups(first_names, len(scores)))
+            wholes = np.logical_or.reduceat(is_whole & is_best, first_names)
+        else:
+            wholes = np.zeros(len(best), np.bool_)
+        return dict(zip(named.files, zip(best.tolist(), wholes.tolist(), strict=True), strict=True))
 
-    def _score_whole(self, name: Sequence[int], total: float, numbers: Mapping[str, int]) -> float | None:
-        """Score a name of which the query holds all stems; None where it doesn't hold them in order."""
-        ordered = [numbers.get(stem, -1) for stem in self._ordered]
+    def _score_whole(
+        self, name: Sequence[int], ordered: Sequence[int], total: float, numbers: Mapping[str, int]
+    ) -> float | None:
+        """Score a name of which the query, *ordered* by number, holds all stems; None where not in this order."""
         length = len(name)
         if not any(ordered[at : at + length] == name for at in range(len(ordered) - length + 1)):
             return None
@@ -192,12 +218,12 @@ class NamingQuestion:
             total = sum(share for stems, share in self._others if own.issuperset(numbers.get(s, -1) for s in stems))
         return min(total, 1.0)
 
-    def best(self, names: Iterable[Sequence[str]]) -> NameMatch:
+    def best(self, names: Iterable[Sequence[str]]) -> _NameMatch:
         """Score a file by the best of its names."""
         found = [self._score(name, shared) for name in names if (shared := self._stems.intersection(name))]
         return max(found) if found else _NO_NAME
 
-    def _score(self, name: Sequence[str], shared: frozenset[str]) -> NameMatch:
+    def _score(self, name: Sequence[str], shared: frozenset[str]) -> _NameMatch:
         """Score a name by its stems, of which *shared* are the query's, and tell whether the query holds all of them.
 
         A query that is nothing but the name gives 1. One that holds the name as it is written gives the rareness of its
@@ -209,7 +235,7 @@ class NamingQuestion:
         is_whole = count == len(name)
         stands = is_whole and _STEM_MARK.join(("", *name, "")) in self._text
         if stands and len(name) == self._length:
-            return NameMatch(1.0, is_whole=True)
+            return 1.0, True
         total = self._totals.get(shared)
         if total is None:
             total = self._totals[shared] = sum(self._single.get(stem, 0.0) for stem in shared)
@@ -218,7 +244,7 @@ class NamingQuestion:
         if stands and not total:
             total = sum(share for stems, share in self._others if stems.issubset(name))
         share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
-        return NameMatch(min(total, 1.0) * share, is_whole)
+        return min(total, 1.0) * share, is_whole
 
 
 def _hold_all(
@@ -263,6 +289,11 @@ class KeywordRanker:
         self._counts = {table.name: RowCounts(table) for table in fts5.TABLES}
         self._names = StateCache[dict[int, _NameStems]](1)
         self._totals = StateCache[int](_MAX_CACHED_TOTALS)
+        self._ready: tuple[Mapping[str, object], PostingsEngine | None] = {}, None
+        """What the index said of itself when it was last asked, in one snapshot the very same object, and the engine
+        over its file, where it has one."""
+        self._read: _ReadQuery | None = None
+        """The last query."""
 
     def close(self) -> None:
         """Close the stemmer and the file of postings."""
@@ -270,7 +301,13 @@ class KeywordRanker:
         if self._postings is not None:
             self._postings.close()
 
-    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> dict[int, float]:
+    def _read_words(self, query: Query) -> _ReadQuery:
+        known = self._read
+        if known is None or known.query is not query:
+            self._read = known = _ReadQuery.of(query, self.stemmer)
+        return known
+
+    def best(self, connection: sqlite3.Connection, table: WordTable, question: WordQuestion) -> Mapping[int, float]:
         """Return the rows with the highest scores, best first, from whichever engine is ready."""
         postings = self._ready_postings(connection)
         if postings is not None:
@@ -278,7 +315,7 @@ class KeywordRanker:
                 return postings.best(connection, table, question)
             except (LookupError, ValueError):
                 # The derived file is damaged: the answer comes from what it was derived from.
-                postings.discard()
+                self._discard(postings)
         return self._fts5.best(connection, table, question)
 
     def _heaviest(
@@ -297,13 +334,25 @@ class KeywordRanker:
 
     def _ready_postings(self, connection: sqlite3.Connection) -> PostingsEngine | None:
         """Return the engine over the file of postings where this state of the index has one."""
-        if self._folder is None or not fts5.names_file(connection):
+        if self._folder is None:
             return None
-        if self._postings is None:
-            from knapper.index.words.bm25 import PostingsEngine  # noqa: PLC0415 - only a large index needs it
+        meta, (seen, ready) = database.meta_of(connection), self._ready
+        if meta is seen:
+            return ready
+        ready = None
+        if fts5.names_file(connection):
+            if self._postings is None:
+                from knapper.index.words.bm25 import PostingsEngine  # noqa: PLC0415 - only a large index needs it
 
-            self._postings = PostingsEngine(self._folder)
-        return self._postings if self._postings.is_ready(connection) else None
+                self._postings = PostingsEngine(self._folder)
+            ready = self._postings if self._postings.is_ready(connection) else None
+        self._ready = meta, ready
+        return ready
+
+    def _discard(self, postings: PostingsEngine) -> None:
+        """Do without a file that turned out to be damaged."""
+        postings.discard()
+        self._ready = {}, None
 
     def chunks(
         self,
@@ -313,10 +362,10 @@ class KeywordRanker:
         limit: int,
         allowed: NDArray[np.bool_] | None,
         include_log: bool = False,
-    ) -> dict[int, float]:
+    ) -> Mapping[int, float]:
         """Return the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         question = WordQuestion(
-            words=self._heaviest(connection, fts5.CHUNKS, query_words(query, self.stemmer)),
+            words=self._heaviest(connection, fts5.CHUNKS, self._read_words(query).content),
             phrases=[term.expression() for term in query.phrases],
             excluded=[term.expression() for term in query.excluded],
             limit=limit,
@@ -342,26 +391,26 @@ class KeywordRanker:
             rareness: Tells how rare words are in the texts of these files; None counts them in the index.
         """
         # All words, as a name may consist of stop words alone, such as "To do" or "The Who".
-        every = query_words(replace(query, content=query.words), self.stemmer)
+        read = self._read_words(query)
         chosen = [
             word if word.times == 1 else replace(word, times=1)
-            for word in self._heaviest(connection, fts5.NAMES, every)
+            for word in self._heaviest(connection, fts5.NAMES, read.every)
         ]
         question = WordQuestion(words=chosen, limit=MAX_NAME_HITS + 1, allowed=allowed)
-        ranked = list(self.best(connection, fts5.NAMES, question))
+        ranked: list[int] = ScoredIds.of(self.best(connection, fts5.NAMES, question)).ids.tolist()
         files = ranked[:MAX_NAME_HITS]
         if not files:
             return NameScores(by_file={})
         naming = NamingQuestion(
-            stems=tokenizer.without_run_ends(self.stemmer.stems([tokenizer.segment(query.plain)])[0]),
+            stems=read.stems,
             content=(content := {term.expression() for term in query.content}),
             rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
         )
         matches = self._match_names(connection, naming, files)
         if query.content != query.words:
             meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
-            matches = {i: match for i, match in matches.items() if i in meant or match.is_whole}
-        return NameScores(by_file={i: match.score for i, match in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
+            matches = {i: match for i, match in matches.items() if i in meant or match[1]}
+        return NameScores(by_file={i: score for i, (score, _) in matches.items()}, is_cut=len(ranked) > MAX_NAME_HITS)
 
     def _holding(
         self, connection: sqlite3.Connection, words: Sequence[QueryWord], files: Sequence[int]
@@ -372,7 +421,7 @@ class KeywordRanker:
             try:
                 return postings.holding(connection, words, files)
             except (LookupError, ValueError):
-                postings.discard()
+                self._discard(postings)
         match = " OR ".join(word.expression for word in words)
         if not match:
             return ()
@@ -399,7 +448,7 @@ class KeywordRanker:
             try:
                 return postings.counts(connection, fts5.CHUNKS, question, allowed=allowed)
             except (LookupError, ValueError):
-                postings.discard()
+                self._discard(postings)
         expressions = [word.expression for word in question]
         if allowed is None:
             return self._counts[fts5.CHUNKS.name].of(connection, expressions)
@@ -415,7 +464,7 @@ class KeywordRanker:
             try:
                 return postings.lengths(connection, fts5.CHUNKS, files, most=most)
             except (LookupError, ValueError):
-                postings.discard()
+                self._discard(postings)
         rows = connection.execute(
             "SELECT f.value, (SELECT COUNT(*) FROM (SELECT 1 FROM chunks c"
             " WHERE c.id >= f.value << ?1 AND c.id < (f.value + 1) << ?1 LIMIT ?2)) FROM json_each(?3) f",
@@ -426,36 +475,39 @@ class KeywordRanker:
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Return the query's words that are in no text or name of an allowed file."""
-        unknown = {term.text: term.expression() for term in query.words if not term.prefix}
+        texts = [term.text for term in query.words if not term.prefix]
+        unknown = {
+            text: QueryWord(
+                expression=Term(text=text).expression(),
+                token=stems[0] if len(stems) == 1 and CUT_MARK not in stems[0] else "",
+            )
+            for text, stems in zip(texts, self.stemmer.stems(texts), strict=True)
+        }
         for table in fts5.TABLES:
-            known = self._present(connection, table, unknown, allowed=allowed)
-            unknown = {word: expression for word, expression in unknown.items() if expression not in known}
+            known = self._present(connection, table, list(unknown.values()), allowed=allowed) if unknown else ()
+            unknown = {text: word for text, word in unknown.items() if word.expression not in known}
         return list(unknown)
 
     def _present(
         self,
         connection: sqlite3.Connection,
         table: WordTable,
-        expression_of: Mapping[str, str],
+        words: Sequence[QueryWord],
         *,
         allowed: NDArray[np.bool_] | None,
     ) -> set[str]:
-        """Return those FTS5 expressions of words that a row, of an allowed file, matches."""
+        """Return the FTS5 expressions of those words that a row, of an allowed file, matches."""
         postings = self._ready_postings(connection)
-        expressions, present = set(expression_of.values()), set[str]()
+        expressions, present = {word.expression for word in words}, set[str]()
         if postings is not None:
-            stems_of = zip(expression_of.values(), self.stemmer.stems(list(expression_of)), strict=True)
-            whole = [
-                QueryWord(expression=expression, token=stems[0])
-                for expression, stems in stems_of
-                if len(stems) == 1 and CUT_MARK not in stems[0]
-            ]
             try:
-                counts, _ = postings.counts(connection, table, whole, allowed=allowed)
+                counts, _ = postings.counts(connection, table, [word for word in words if word.token], allowed=allowed)
                 present = {expression for expression, count in counts.items() if count}
                 expressions.difference_update(counts)
             except (LookupError, ValueError):
-                postings.discard()
+                self._discard(postings)
+        if not expressions:
+            return present
         return present | fts5.present_expressions(connection, table, sorted(expressions), allowed=allowed)
 
     def matching(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
@@ -472,10 +524,10 @@ class KeywordRanker:
 
     def _match_names(
         self, connection: sqlite3.Connection, naming: NamingQuestion, files: Sequence[int]
-    ) -> dict[int, NameMatch]:
+    ) -> Mapping[int, _NameMatch]:
         """Score the names of files, from the derived file as far as possible, in the given order."""
         postings = self._ready_postings(connection)
-        matches: dict[int, NameMatch] = {}
+        matches: dict[int, _NameMatch] = {}
         stored: Collection[int] = ()
         if postings is not None:
             try:
@@ -483,7 +535,7 @@ class KeywordRanker:
                 stored = {*named.files}
                 matches = naming.best_of(named, numbers)
             except (LookupError, ValueError):
-                postings.discard()
+                self._discard(postings)
         others = [file for file in files if file not in stored]
         if others:
             stems_by_file = self._read_stems(connection, others)

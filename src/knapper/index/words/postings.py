@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -36,6 +36,8 @@ B: Final = 0.75
 """FTS5's constants of BM25."""
 _BATCH_OCCURRENCES: Final = 100_000
 """Occurrences that are read from SQLite at once, about 7 MB of memory."""
+_BATCH_TERMS: Final = 10_000
+"""Terms that are read from SQLite at once, about 2 MB of memory."""
 _BATCH_FILES: Final = 1_000
 """Files whose names are stemmed at once."""
 MIN_ROWS: Final = 10_000
@@ -326,20 +328,23 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
     connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary} USING fts5vocab(main, {table.name}, row)")
     # Arrays, since a server would hold the pages of a hundred thousand small objects for good.
     spelled, term_starts, sizes, counts = bytearray(), array("q", [0]), array("q"), array("q")
-    for term, size, count in connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}"):
-        spelled += term
-        term_starts.append(len(spelled))
-        sizes.append(size)
-        counts.append(count)
+    cursor = connection.execute(f"SELECT CAST(term AS BLOB), doc, cnt FROM {vocabulary}")
+    while batch := cursor.fetchmany(_BATCH_TERMS):
+        terms, batch_sizes, batch_counts = zip(*batch, strict=True)
+        term_starts.extend(islice(accumulate(map(len, terms), initial=len(spelled)), 1, None))
+        spelled += b"".join(terms)
+        sizes.extend(batch_sizes)
+        counts.extend(batch_counts)
     ids_text = connection.execute(f"SELECT group_concat(id, ' ') FROM ({_ROWS_SQL[table.name]})").fetchone()[0]
     ids = np.fromstring(ids_text or "", np.int64, sep=" ")
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     # Allocated whole, as these are most of the file; all else is done in batches of terms.
     rows, weights = np.empty(starts[-1], "<i4"), np.empty(starts[-1], "<u2")
     lengths = np.zeros(len(ids), np.int64)
+    firsts = np.searchsorted(ids, np.arange((int(ids.max(initial=0)) >> table.file_shift) + 1) << table.file_shift)
     column_weights = np.array([*table.columns.values()])
     for first, last, codes in _read_occurrences(connection, table, (spelled, term_starts), counts):
-        places = np.searchsorted(ids, codes >> _CODE_BITS)
+        places = _find_places(ids, firsts, codes >> _CODE_BITS, table.file_shift)
         lengths += np.bincount(places, minlength=len(ids))
         term_of = np.repeat(np.arange(last - first), counts[first:last])
         heads = np.flatnonzero(np.diff(term_of * len(ids) + places, prepend=-1))
@@ -357,9 +362,39 @@ def _derive(connection: sqlite3.Connection, table: WordTable) -> TermLists:
         peaks=_peaks(starts, rows, weights, norms, scale=table.scale),
         rows=rows,
         weights=weights,
-        checksums=np.fromiter(
-            (_list_checksum(rows[a:b], weights[a:b]) for a, b in pairwise(array("q", starts.tobytes()))), np.uint32
-        ),
+        checksums=_list_checksums(starts, rows, weights),
+    )
+
+
+def _find_places(
+    ids: NDArray[np.int64], firsts: NDArray[np.intp], wanted: NDArray[np.int64], shift: int
+) -> NDArray[np.intp]:
+    """Return the places of rows among all *ids*, which are ascending.
+
+    Args:
+        ids: Of all rows.
+        firsts: By file, where its rows begin.
+        wanted: Ids that are among them.
+        shift: How many bits of an id to cut for the id of its file.
+    """
+    # The rows of a file that was never changed are numbered without gaps.
+    places = firsts[wanted >> shift] + (wanted & ((1 << shift) - 1))
+    np.minimum(places, len(ids) - 1, out=places)
+    elsewhere = np.flatnonzero(ids[places] != wanted)
+    if len(elsewhere):
+        places[elsewhere] = np.searchsorted(ids, wanted[elsewhere])
+    return places
+
+
+def _list_checksums(
+    starts: NDArray[np.int64], rows: NDArray[np.int32], weights: NDArray[np.uint16]
+) -> NDArray[np.uint32]:
+    """Return the checksum of each term's rows and weights."""
+    # Slices of memoryviews take less than half of the time of an array's.
+    all_rows, all_weights = rows.data, weights.data
+    return np.fromiter(
+        (zlib.crc32(all_weights[a:b], zlib.crc32(all_rows[a:b])) for a, b in pairwise(array("q", starts.tobytes()))),
+        np.uint32,
     )
 
 
