@@ -90,6 +90,8 @@ class Publisher:
         self._readers = readers
         self._lock_wait_s = lock_wait_s
         self._lock = threading.Lock()
+        self._has_migrated = False
+        """Whether tables of an older version were brought up, which leaves dead rows in them."""
 
     def publish(
         self,
@@ -128,7 +130,8 @@ class Publisher:
                 if not (stop and stop.is_set()):
                     work.finish(store)
             work.tokenizer.close()
-            if work.written_chunks >= _MIN_VACUUMED_CHUNKS:
+            if work.written_chunks >= _MIN_VACUUMED_CHUNKS or self._has_migrated:
+                self._has_migrated = False
                 # Index-only scans need the map of visible pages, which nothing else makes in time after a first load.
                 for table in ("postings", "chunks", "vectors", "files", "terms"):
                     session.execute(f'VACUUM (ANALYZE) "{self.server.schema}"."{table}"')
@@ -145,7 +148,7 @@ class Publisher:
             with session.transaction():
                 _make_extension(session)
                 use_schema(session, self.server.schema)
-                schema.migrate(session, self.server.schema)
+                self._has_migrated |= schema.migrate(session, self.server.schema)
                 self._check_writer(session, view, take_over=take_over)
             yield session
         except KnapError:

@@ -119,8 +119,11 @@ def check_server(session: Session) -> None:
         )
 
 
-def migrate(session: Session, schema: str) -> None:
+def migrate(session: Session, schema: str) -> bool:
     """Make a vault's tables, or bring them up to this version; inside a transaction.
+
+    Returns:
+        Whether older ones were brought up.
 
     Raises:
         StorageError: A newer program made them.
@@ -140,6 +143,7 @@ def migrate(session: Session, schema: str) -> None:
     if version < VERSION:
         # Of this vault's tables alone: a mirror of others that had the same name knows that they are others.
         write_meta(session, {"schema": str(VERSION), **({} if version else {"id": secrets.token_hex(8)})})
+    return 0 < version < VERSION
 
 
 def read_meta(session: Session) -> dict[str, str]:
