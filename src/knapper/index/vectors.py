@@ -425,7 +425,7 @@ _CODES_PER_ROW = 16
 _MIN_CANDIDATES = 400
 _CANDIDATES_PER_RESULT = 2
 _ROWS_PER_CANDIDATE = 1_400
-"""What codes choose for the exact rows to rank: 400 hold .992 of the nearest 200 of 100,000, 1,000 of a million; to
+"""What codes choose for the exact rows to rank: 400 hold .992 of the nearest 200 of 100,000, 720 of a million; to
 choose them takes most of the time, and half as many again would hold .996."""
 _KEPT_MASKS = 8
 """Of 0.1 MB for 100,000 rows each."""
