@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -133,10 +134,9 @@ class PublishedSnapshot:
             allowed=self._mask(where),
             rareness=lambda question: self._rareness(question, self._find_tokens(query), where),
         )
-        ids, named = self._ids, np.fromiter(names.by_file, np.int64, len(names.by_file))
-        places = np.minimum(ids.local.searchsorted(named), max(len(ids.local) - 1, 0))
-        stored = ids.stored[places].tolist()
-        return replace(names, by_file=dict(zip(stored, names.by_file.values(), strict=True)))
+        sql = "SELECT id, inode FROM files WHERE id IN (SELECT value FROM json_each(?))"
+        stored_of = dict(self.state.mirror.execute(sql, (json.dumps([*names.by_file]),)).fetchall())
+        return replace(names, by_file={stored_of[i]: score for i, score in names.by_file.items()})
 
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
@@ -304,9 +304,10 @@ class PublishedSnapshot:
 
     def _shown(self, where: Filter) -> NDArray[np.bool_] | None:
         """Return the filter's mask over the database's ids; None where it leaves all."""
-        mask, ids = self._mask(where), self._ids
+        mask = self._mask(where)
         if mask is None:
             return None
+        ids = self._ids
         shown = np.zeros(int(ids.stored.max(initial=0)) + 1, np.bool_)
         shown[ids.stored] = mask[ids.local]
         return shown
