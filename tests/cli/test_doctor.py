@@ -120,8 +120,8 @@ def test_an_index_that_can_not_be_opened_fails(vault: Path, own_home: Path, caps
 def test_an_index_that_is_damaged_is_told_by_every_command(
     vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number in range(60):
-        (vault / f"{number}.md").write_text(f"{'beta ' * 2000}{number}", encoding="utf-8")
+    for number in range(220):  # more than a search builds anew by itself
+        (vault / f"{number}.md").write_text(f"{'beta ' * 500}{number}", encoding="utf-8")
     main.run(["-v", str(vault), "index", "--no-embed"])
     worlds.damage(next((own_home / "state").rglob("index.db")))
     capsys.readouterr()
