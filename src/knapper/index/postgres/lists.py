@@ -224,9 +224,10 @@ class StateLists:
         ranges = [database.chunk_range(file) for file in files.tolist()]
         found = session.execute(
             "SELECT c.id, c.tokens, c.words FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b)"
-            " JOIN chunks c ON c.id >= r.a AND c.id < r.b ORDER BY c.id",
+            " JOIN chunks c ON c.id >= r.a AND c.id < r.b",
             ([a for a, _ in ranges], [b for _, b in ranges]),
         ).fetchall()
+        found.sort()  # in SQL the server would look through all chunks in this order
         places = self.places(np.array([chunk for chunk, _, _ in found], np.int64))
         for place, (_, tokens, words) in zip(places.tolist(), found, strict=True):
             self._words[place] = words
