@@ -222,9 +222,9 @@ class PieceTokenizer:
         if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
             numbered = self._numbered = _NumberedWords()
         known = len(numbered.numbers)
-        places = np.fromiter(map(numbered.numbers.__getitem__, words), np.intp, total)
-        new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
         try:
+            places = np.fromiter(map(numbered.numbers.__getitem__, words), np.intp, total)
+            new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
             numbered.add(list(self._split_runs(new_words)))
         except BaseException:
             # Words have numbers that have no tokens.
