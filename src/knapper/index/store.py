@@ -539,10 +539,11 @@ class IndexStore:
         rows = self.database.reader().execute("SELECT path, target, hash FROM files WHERE kind = 'note' ORDER BY path")
         return [(NotePath(path), NotePath(target or path), str(hash_)) for path, target, hash_ in rows]
 
-    def properties_of(self, paths: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
-        """Return the indexed properties of notes, without notes that aren't indexed."""
+    def properties_with_address(self, paths: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
+        """Return the indexed properties of those notes in which any holds a web address."""
         rows = self.database.reader().execute(
-            "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
+            "SELECT path, properties FROM files"
+            " WHERE path IN (SELECT value FROM json_each(?)) AND instr(properties, '://')",
             (json.dumps(paths, ensure_ascii=False),),
         )
         return {NotePath(path): object_or_empty(loads(properties_json)) for path, properties_json in rows}

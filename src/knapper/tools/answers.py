@@ -86,7 +86,7 @@ def is_foreign_note(context: Context, note: Note) -> bool:
 def mark_foreign_paths(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
     """Return which of some notes others wrote, by their properties in the index; taint the client if there are any."""
     distinct = list(dict.fromkeys(paths))
-    properties = context.index.store.properties_of(distinct)
+    properties = context.index.store.properties_with_address(distinct)  # no others make a note a foreign one
     return frozenset(path for path in distinct if _check_and_mark(context, path, properties.get(path, {})))
 
 

@@ -349,20 +349,23 @@ class Globs:
         """Return whether the patterns match a path or a folder above it, below which ``!`` can't re-include."""
         if not self.rules:
             return False
-        return any(self.match_only(above, is_folder=True) for above in parent_folders(path)) or self.match_only(
-            path, is_folder=is_folder
-        )
+        folded_path = name_key(path)
+        stop = folded_path.find("/")
+        while stop >= 0:
+            if self._match_folded(folded_path[:stop], is_folder=True):
+                return True
+            stop = folded_path.find("/", stop + 1)
+        return self._match_folded(folded_path, is_folder=is_folder)
 
     def match_only(self, path: str, *, is_folder: bool) -> bool:
         """Return whether the patterns match this path itself, whatever its folders."""
-        if not self.rules:
-            return False
-        folded_path = name_key(path)
-        folded_name = base_name(folded_path)
+        return bool(self.rules) and self._match_folded(name_key(path), is_folder=is_folder)
+
+    def _match_folded(self, path: str, *, is_folder: bool) -> bool:
         for rule in self.rules:
             if rule.folders_only and not is_folder:
                 continue
-            if rule.regex.fullmatch(folded_name if rule.on_name else folded_path):
+            if rule.regex.fullmatch(base_name(path) if rule.on_name else path):
                 return rule.includes
         return False
 
