@@ -1,12 +1,14 @@
 """What is published to PostgreSQL answers as the local index does, whoever writes, reads, stops or dies meanwhile."""
 
+import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +18,11 @@ import pytest
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
 from knapper.index.documents import Filter
 from knapper.index.models.base import EmbedderError
-from knapper.index.postgres import publish, schema
+from knapper.index.postgres import publish, rows, schema
 from knapper.index.postgres.connection import PostgresServer
 from knapper.index.postgres.publish import Publisher
 from knapper.index.postgres.reader import ReaderEngine
+from knapper.index.postgres.rows import SourceFile
 from knapper.index.refresh import Publishing
 from knapper.index.search import SearchRequest
 from knapper.vault.access import Policy
@@ -131,6 +134,61 @@ def test_only_what_changed_is_published(team: Team) -> None:
     assert (one.notes, one.removed) == (1, 0)
     assert (gone.notes, gone.removed) == (0, 1)
     assert nothing.generation < one.generation < gone.generation
+
+
+def states(team: Team) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Give the states of all files, as the local index has them and as they are published."""
+    with team.engine.store.database.snapshot() as connection:
+        own = {str(file.path): file.state for file in rows.list_files(connection)}
+    with team.publisher.server.snapshot() as session:
+        return own, {str(path): bytes(state) for path, state in session.execute("SELECT path, state FROM files")}
+
+
+def test_a_saved_note_is_compared_alone(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def count(connection: sqlite3.Connection, *, only: Collection[int] | None = None) -> Iterator[SourceFile]:
+        files = [*list_files(connection, only=only)]
+        compared.append(len(files))
+        return iter(files)
+
+    list_files = rows.list_files
+    monkeypatch.setattr(rows, "list_files", count)
+    new, again = team.save({"new.md": "one\n"}), team.save({"new.md": "two\n"})
+    os.utime(team.root / "new.md", (1, 1))
+    touched, nothing = team.publish(), team.publish()
+    monkeypatch.undo()
+
+    assert compared == [1, 1, 1, 0]
+    assert [one.notes for one in (new, again, touched, nothing)] == [1, 1, 1, 0]
+    own, theirs = states(team)
+    assert own == theirs
+
+
+def test_all_is_compared_where_the_mark_of_the_last_publishing_is_another(team: Team) -> None:
+    with team.publisher.server.connect() as session:
+        publish.use_schema(session, team.schema)
+        session.execute("DELETE FROM files WHERE id = (SELECT MIN(id) FROM files)")
+        session.commit()
+    unaware = team.publish()
+    # As where a backup of the local index came back.
+    team.engine.store.set_meta(f"published:{team.schema}", "an older one", counts=False)
+    aware = team.publish()
+
+    assert (unaware.notes, aware.notes) == (0, 1)
+    own, theirs = states(team)
+    assert own == theirs
+
+
+def test_a_renamed_note_is_published_under_its_new_name_alone(team: Team) -> None:
+    _ = team.save({"old name.md": "one\n"})
+    (team.root / "old name.md").rename(team.root / "new name.md")
+    renamed = team.publish()
+
+    own, theirs = states(team)
+    assert (renamed.notes, renamed.removed) == (1, 1)
+    assert own == theirs
+    assert "new name.md" in theirs
 
 
 def test_an_index_that_was_built_anew_publishes_nothing_twice(team: Team) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from knapper.index import database, documents
 from knapper.index.documents import FileState
-from knapper.index.store import IndexStore
+from knapper.index.store import ONLY_TOUCHED, IndexStore
 from knapper.system.arrays import np
 from knapper.vault import links, paths
 from knapper.vault.links import PreparedTarget
@@ -143,7 +143,8 @@ class LinkEndsCache:
         if before < 0 or before < database.removed_since(connection):
             return None
         changes = connection.execute(
-            "SELECT file_id, name_key FROM changed_files WHERE generation > ? LIMIT ?", (before, _MAX_CHANGES + 1)
+            "SELECT file_id, name_key FROM changed_files WHERE generation > ? AND name_key IS NOT ? LIMIT ?",
+            (before, ONLY_TOUCHED, _MAX_CHANGES + 1),
         ).fetchall()
         if len(changes) > _MAX_CHANGES:
             return None

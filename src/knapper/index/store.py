@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from knapper.index import database, documents
 from knapper.index.database import Database
@@ -278,12 +278,17 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
+ONLY_TOUCHED: Final = ""
+"""In place of a name's key: the file has other times, and the same content and links."""
+
+
 def record_changes(connection: sqlite3.Connection, changes: Iterable[tuple[int, int, str | None]]) -> None:
-    """Record files whose links changed, for `LinkEndsCache`.
+    """Record files that changed, for `LinkEndsCache` and for publishing.
 
     Args:
         connection: Inside a transaction.
-        changes: The running generation, the file's id, and the key of its name where it was added or removed.
+        changes: The running generation, the file's id, and the key of its name where it was added or removed, or
+            `ONLY_TOUCHED`.
     """
     connection.executemany("INSERT INTO changed_files VALUES (?, ?, ?)", changes)
 
@@ -446,6 +451,7 @@ class IndexStore:
             file = _find_file(connection, rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)
+                record_changes(connection, [(generation_of(connection), file.id, ONLY_TOUCHED)])
 
     def settle(self, files: Sequence[FileStat]) -> None:
         """Record that files have the indexed content, and that their next save will change their time or inode.

@@ -50,6 +50,10 @@ _MAX_GRAPH_MB: Final = 4_096
 """Beyond, the rest is built on the server's disk, which takes several times as long."""
 _MAX_GRAPH_DIMENSIONS: Final = 4_000
 GRAPH: Final = "vectors_graph"
+_MARK_META: Final = "published:{}"
+"""Key in the local index of the mark of what was published last, by the schema."""
+_MAX_CHANGES: Final = 10_000
+"""Changed files that are looked up one by one; beyond, all are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +131,10 @@ class Publisher:
                 if not (stop and stop.is_set()):
                     work.replace_other_vectors(take_over=take_over)
                 done = work.carry_out(stop, progress)
-                if not (stop and stop.is_set()):
-                    work.finish(store)
+                mark = "" if stop and stop.is_set() else work.finish(store)
+            if mark:
+                # Last: a mark that isn't the database's has all files compared.
+                store.set_meta(_MARK_META.format(self.server.schema), mark, counts=False)
             work.tokenizer.close()
             if work.written_chunks >= _MIN_VACUUMED_CHUNKS or self._has_migrated:
                 self._has_migrated = False
@@ -345,13 +351,18 @@ class _Work:
 
     def _compare(self) -> tuple[list[SourceFile], list[int]]:
         """Return the files whose rows differ, and the ids of those that the local index doesn't have."""
-        stored = {
-            str(path): (int(i), bytes(state), int(vectors))
-            for path, i, state, vectors in self._session.execute("SELECT path, id, state, vectors FROM files")
-        }
-        counts, embedded = self._vector_counts(), self._embedded_since()
+        sql = "SELECT path, id, state, vectors FROM files"
+        embedded, recorded = self._embedded_since(), self._changed_since()
+        files = [] if recorded is None else list(rows.list_files(self._source, only=recorded | embedded))
+        if recorded is None or len(files) < len(recorded | embedded):  # of a removed file, no path is known here
+            listed = self._session.execute(sql)
+            files = rows.list_files(self._source)
+        else:
+            listed = self._session.execute(f"{sql} WHERE path = ANY(%s)", ([file.path for file in files],))
+        stored = {str(path): (int(i), bytes(state), int(vectors)) for path, i, state, vectors in listed}
+        counts = self._vector_counts()
         changed: list[SourceFile] = []
-        for file in rows.list_files(self._source):
+        for file in files:
             known = stored.pop(file.path, None)
             if (
                 known is None
@@ -361,6 +372,23 @@ class _Work:
             ):
                 changed.append(file)
         return changed, [i for i, _, _ in stored.values()]
+
+    def _changed_since(self) -> frozenset[int] | None:
+        """Return the files that were changed, added or removed since all was published; None where that isn't known.
+
+        The local index holds the same mark as the database where it is the one that was published, and not an earlier
+        state of it that came back from a backup.
+        """
+        mark, since = self._meta.get("mark", ""), int(self._meta.get("compared") or "-1")
+        known = (self._meta.get("source"), self._meta.get("format"), mark)
+        own_mark = database.meta_of(self._source).get(_MARK_META.format(self._schema))
+        own = (database.state_of(self._source)[0], schema.FORMAT, own_mark)
+        if not mark or known != own or since < database.removed_since(self._source):
+            return None
+        changes = self._source.execute(
+            "SELECT DISTINCT file_id FROM changed_files WHERE generation > ? LIMIT ?", (since, _MAX_CHANGES + 1)
+        ).fetchall()
+        return frozenset(int(i) for (i,) in changes) if len(changes) <= _MAX_CHANGES else None
 
     def _vector_counts(self) -> Mapping[int, int]:
         """Count the vectors of each file, where the index isn't the one that was published last."""
@@ -569,8 +597,12 @@ class _Work:
         )
         self._session.execute("SELECT pg_notify(%s, %s)", (schema.CHANNEL, f"{self._schema} {self._generation}"))
 
-    def finish(self, store: IndexStore) -> None:
-        """Record which state of the local index is published, as far as it is complete."""
+    def finish(self, store: IndexStore) -> str:
+        """Record which state of the local index is published, as far as it is complete.
+
+        Returns:
+            The new mark that the local index shall hold, too; empty where it keeps the one that it has.
+        """
         uid, generation = database.state_of(self._source)
         known = self._meta.get("source", "")
         values = {
@@ -584,22 +616,26 @@ class _Work:
             "floor": store.meta(floor_key(self._model)) if self._model else "",
         }
         if all(self._meta.get(name) == value for name, value in values.items()):
-            return
+            return ""
+        if not self._has_skipped:
+            values |= {"compared": str(generation), "mark": secrets.token_hex(8)}
         with self._session.transaction():
             self._write_meta(values)
             oldest = max(self._generation - _KEPT_GENERATIONS, 0)
             for table in ("removed", "history"):
                 self._session.execute(f"DELETE FROM {table} WHERE generation < %s", (oldest,))
             schema.write_meta(self._session, {"removed_since": str(oldest)})
+        return values.get("mark", "")
 
     def build_graph(self) -> None:
         """Build the graph of a large vault's vectors where there is none; it is kept up to date by the server."""
         dimensions = int(self._meta.get("dimensions") or "0")
         if not 0 < dimensions <= _MAX_GRAPH_DIMENSIONS:
             return
-        row = self._session.execute(f"SELECT COUNT(*), to_regclass('{GRAPH}') FROM vectors").fetchone()
-        if row and row[0] >= MIN_GRAPH_VECTORS and row[1] is None:
-            needed_mb = 1 + (int(row[0]) * (rows.NUMBER_BYTES * dimensions + _GRAPH_ROW_BYTES) >> 20)
+        count = int(self._meta.get("vectors", "0"))
+        row = self._session.execute(f"SELECT to_regclass('{GRAPH}')").fetchone()
+        if count >= MIN_GRAPH_VECTORS and row and row[0] is None:
+            needed_mb = 1 + (count * (rows.NUMBER_BYTES * dimensions + _GRAPH_ROW_BYTES) >> 20)
             self._session.execute(f"SET maintenance_work_mem = '{min(needed_mb, _MAX_GRAPH_MB)}MB'")
             self._session.execute(
                 f"CREATE INDEX {GRAPH} ON vectors USING hnsw ((vector::halfvec({dimensions})) halfvec_ip_ops)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -59,9 +59,12 @@ class SourceChunk:
     vector: bytes | None
 
 
-def list_files(connection: sqlite3.Connection) -> Iterator[SourceFile]:
-    """Yield all files of the local index with their states."""
-    for i, path, *rest in connection.execute(f"SELECT id, path, {_STATE_COLUMNS} FROM files ORDER BY id"):
+def list_files(connection: sqlite3.Connection, *, only: Collection[int] | None = None) -> Iterator[SourceFile]:
+    """Yield the files of the local index with their states: all, or those of the ids that it holds."""
+    sql, parameters = f"SELECT id, path, {_STATE_COLUMNS} FROM files", tuple[str, ...]()
+    if only is not None:
+        sql, parameters = f"{sql} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(only)),)
+    for i, path, *rest in connection.execute(f"{sql} ORDER BY id", parameters):
         raw = json.dumps([FORMAT, path, *rest], ensure_ascii=False)
         yield SourceFile(
             id=i, path=NotePath(path), state=blake2b(raw.encode(errors="surrogatepass"), digest_size=16).digest()
