@@ -165,17 +165,19 @@ def test_a_saved_note_is_compared_alone(team: Team, monkeypatch: pytest.MonkeyPa
     assert own == theirs
 
 
-def test_all_is_compared_where_the_mark_of_the_last_publishing_is_another(team: Team) -> None:
-    with team.publisher.server.connect() as session:
-        publish.use_schema(session, team.schema)
-        session.execute("DELETE FROM files WHERE id = (SELECT MIN(id) FROM files)")
-        session.commit()
-    unaware = team.publish()
-    # As where a backup of the local index came back.
-    team.engine.store.set_meta(f"published:{team.schema}", "an older one", counts=False)
-    aware = team.publish()
+def test_a_new_process_and_a_replaced_index_have_all_compared(team: Team, postgres: LocalServer) -> None:
+    def publish_without_one(publisher: Publisher) -> int:
+        with postgres.connect() as other:
+            other.execute(f'DELETE FROM "{team.schema}".files WHERE id = (SELECT MIN(id) FROM "{team.schema}".files)')
+        return publisher.publish(team.engine.store, team.engine.view, model=team.engine.model).notes
 
-    assert (unaware.notes, aware.notes) == (0, 1)
+    team.publish()
+    unaware = publish_without_one(team.publisher)
+    aware = publish_without_one(Publisher(team.publisher.server, readers={}))  # as another process has
+    team.engine.store.set_meta("uid", "another one", counts=False)  # as where a backup came back
+    replaced = publish_without_one(team.publisher)
+
+    assert (unaware, aware, replaced) == (0, 2, 1)
     own, theirs = states(team)
     assert own == theirs
 

@@ -207,27 +207,19 @@ def select_ids(
         offset: How many to skip.
     """
     if listing.order.by == "property":
-        return _select_by_property(connection, listing, shows)
+        by_path = replace(listing, order=SortOrder(descending=listing.order.descending))
+        path_order = np.array(select_ids(connection, by_path, shows=shows), np.int64)
+        name = paths.name_key(listing.order.name)
+        return sort_by_property(connection, path_order, name, descending=listing.order.descending).tolist()
     sql, parameters = listing_condition(listing)
     order_by = _SORT_SQL[listing.order.by].format(way=listing.order.direction)
     if listing.is_selective:
         # The unary plus makes SQLite sort the few matches instead of scanning all files in this order.
         order_by = f"+{order_by}"
-    source_sql = f"FROM files f WHERE {sql} ORDER BY {order_by} LIMIT ? OFFSET ?"
-    return _fetch_ids(connection, source_sql, (*parameters, limit, offset), shows)
-
-
-def _select_by_property(connection: sqlite3.Connection, listing: ListingQuery, shows: IsVisible | None) -> list[int]:
-    by_path = replace(listing, order=SortOrder(descending=listing.order.descending))
-    path_order = np.array(select_ids(connection, by_path, shows=shows), np.int64)
-    name = paths.name_key(listing.order.name)
-    return sort_by_property(connection, path_order, name, descending=listing.order.descending).tolist()
-
-
-def _fetch_ids(
-    connection: sqlite3.Connection, source_sql: str, parameters: Sequence[object], shows: IsVisible | None
-) -> list[int]:
-    """Return the ids of an ordered query; read as one text where all are shown, which is faster than row by row."""
+    source_sql, parameters = (
+        f"FROM files f WHERE {sql} ORDER BY {order_by} LIMIT ? OFFSET ?",
+        (*parameters, limit, offset),
+    )
     if shows is not None:
         rows = connection.execute(f"SELECT f.id, f.path, f.target {source_sql}", parameters)
         return [int(i) for i, path, target in rows if shows(path, target)]
@@ -372,7 +364,11 @@ def _paths_by_likeness(
     while start < len(scored_ids):
         least_likeness = scored_ids[min(start + _PATHS_PER_READ, len(scored_ids)) - 1][1]
         end = start + sum(1 for _, score in scored_ids[start:] if score >= least_likeness)
-        yield from map(NotePath, files.order_by_likeness(path, _read_paths(connection, dict(scored_ids[start:end]))))
+        scores = dict(scored_ids[start:end])
+        rows = connection.execute(
+            "SELECT id, path FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(scores)),)
+        )
+        yield from map(NotePath, files.order_by_likeness(path, [(scores[int(i)], str(path)) for i, path in rows]))
         start = end
 
 
@@ -385,13 +381,6 @@ def _read_stems(connection: sqlite3.Connection, folder_key: str) -> tuple[Sequen
     names_sql = f"SELECT group_concat(id || '/' || name_key, '/') FROM ({rows})"
     names_parts = str(connection.execute(names_sql, (folder_key, _MAX_COMPARED_NAMES)).fetchone()[0] or "").split("/")
     return [int(i) for i in names_parts[::2] if i], [paths.stem(name) for name in names_parts[1::2]]
-
-
-def _read_paths(connection: sqlite3.Connection, scores: dict[int, float]) -> list[tuple[float, str]]:
-    rows = connection.execute(
-        "SELECT id, path FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(scores)),)
-    )
-    return [(scores[int(i)], str(path)) for i, path in rows]
 
 
 _MAX_OFFSET = 2**62
@@ -517,7 +506,10 @@ class Catalog:
     def folders(self, where: Filter, below: str) -> list[FolderCount]:
         """Return the direct subfolders with matching files, and the number of those at any depth; by path."""
         with self._store.database.snapshot() as connection:
-            return count_folders(connection, self._condition(connection, where), below)
+            wanted = self._by_rules(where)
+            condition, parameters = documents.build_condition(wanted)
+            shows = self._allowed.visibility.register(connection, wanted)
+            return count_folders(connection, (f"{condition} AND {shows}" if shows else condition, parameters), below)
 
     def tag_counts(self, where: Filter, *, prefix: str = "", limit: int = 100, offset: int = 0) -> TagCounts:
         """Count the notes of each tag that begins with *prefix*, folded; the most used first."""
@@ -609,12 +601,6 @@ class Catalog:
             return select_ids(connection, listing, shows=self._allowed.visibility.predicate(where))
         mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
         return [i for i in select_ids(connection, listing) if mask is None or mask[i]]
-
-    def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
-        wanted = self._by_rules(where)
-        condition, parameters = documents.build_condition(wanted)
-        shows = self._allowed.visibility.register(connection, wanted)
-        return f"{condition} AND {shows}" if shows else condition, parameters
 
 
 def _read_entries(

@@ -71,10 +71,6 @@ def _next_cut(text: str, at: int, limit: int, grain: CutGrain) -> int:
             best = match.end()
         if best - at > limit // 3 or (pattern is _SPACE and best > at):
             return best
-    return _cut_between_clusters(text, at, limit)
-
-
-def _cut_between_clusters(text: str, at: int, limit: int) -> int:
     stop = at + limit
     lowest = max(at, stop - _MAX_CLUSTER_CHARS)
     while stop > lowest and _is_inside_cluster(text, stop):
@@ -383,18 +379,13 @@ def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
         gap = atom.start - group[-1].stop if group else 0
         opened = bool(group) and group[-1].kind == "heading" and size <= HEADING_SLACK
         full = size + gap + atom.length > limit and not opened
-        if group and (full or _crosses_log_boundary(atom, group[-1])):
+        if group and (full or (atom.kind == "log") != (group[-1].kind == "log")):
             yield group
             group, size, gap = [], 0, 0
         group.append(atom)
         size += gap + atom.length
     if group:
         yield group
-
-
-def _crosses_log_boundary(one: _Atom, other: _Atom) -> bool:
-    """Return whether only one of two neighbours belongs to the program's log."""
-    return (one.kind == "log") != (other.kind == "log")
 
 
 def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
@@ -442,11 +433,18 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
     """Describe a note, canvas or base from its outline."""
     outline = note.outline
     values = outline.frontmatter.values if outline.frontmatter else {}
+    aliases: list[str] = []
+    for name in ("aliases", "alias"):
+        value = next((v for k, v in values.items() if k.casefold() == name), None)
+        if isinstance(value, str):
+            aliases.extend(part.strip() for part in value.split(","))
+        elif isinstance(value, list):
+            aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
     return FileRecord(
         stat=stat,
         hash=note.hash,
         title=_title_of(stat),
-        aliases=_read_aliases(values),
+        aliases=tuple(dict.fromkeys(alias for alias in aliases if alias)),
         names=_read_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
         created=_date_in_properties(values) or _date_on_disk(stat),
@@ -487,17 +485,6 @@ def _title_of(stat: FileStat) -> str:
 def _date_on_disk(stat: FileStat) -> str:
     """Return the day when a file was created, at the latest that of its last change."""
     return _local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
-
-
-def _read_aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
-    aliases: list[str] = []
-    for name in ("aliases", "alias"):
-        value = next((v for k, v in values.items() if k.casefold() == name), None)
-        if isinstance(value, str):
-            aliases.extend(part.strip() for part in value.split(","))
-        elif isinstance(value, list):
-            aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
-    return tuple(dict.fromkeys(alias for alias in aliases if alias))
 
 
 def _read_names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:

@@ -341,7 +341,15 @@ class Database:
         self.is_trusted = self._fingerprint.fits()
         """Nothing else has changed the files since they were written, or the whole index was checked after that."""
         with self._storage_errors():
-            self._prepare_or_read()
+            try:
+                self._prepare_or_replace()
+            except sqlite3.Error as error:
+                # Where the disk is full or can't be written, reading goes on from the file as it is.
+                if _sqlite_code(error) not in _REFUSAL_CODES or not self.path.is_file():
+                    raise
+                self.close()
+                self.is_read_only = True
+                self._prepare()
 
     def reader(self, *, trusted_s: float = _FILE_CHECK_S) -> Connection:
         """Return this thread's connection; a new one where another process has replaced or removed the file.
@@ -360,10 +368,15 @@ class Database:
         # Read from the old file before it is closed, to recognise a restored copy with the same id.
         uid = _read_uid(connection)
         self.is_trusted = self._fingerprint.fits()
-        self._forget(connection)
+        with self._connections_lock:
+            self._connections = [one for one in self._connections if one[1] is not connection]
+        del self._local.connection
+        connection.close()
         with self._storage_errors():
             self._prepare()
-        self._renew_uid(uid)
+        if uid and _read_uid(self.reader()) == uid:  # an older copy, to which no cache applies
+            with suppress(StorageError), self.transaction() as writing:
+                writing.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (new_uid(), uid))
         return self.reader()
 
     @contextmanager
@@ -499,19 +512,6 @@ class Database:
         self._local.seen = now
         return is_same
 
-    def _renew_uid(self, uid: str) -> None:
-        """Set a new id in an older copy that replaced an index, because caches don't apply to it."""
-        if uid and _read_uid(self.reader()) == uid:
-            with suppress(StorageError), self.transaction() as connection:
-                connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (new_uid(), uid))
-
-    def _forget(self, connection: sqlite3.Connection) -> None:
-        """Close this thread's connection."""
-        with self._connections_lock:
-            self._connections = [one for one in self._connections if one[1] is not connection]
-        del self._local.connection
-        connection.close()
-
     def _connect(self) -> Connection:
         # Taken before opening: a file that is replaced in between is noticed at the next check.
         stat_before = self.path.stat() if self.path.exists() else None
@@ -550,17 +550,6 @@ class Database:
             if entry not in alive:
                 entry[1].close()
         return alive
-
-    def _prepare_or_read(self) -> None:
-        """Open the file as it is where the disk is full or can't be written, so that reading goes on."""
-        try:
-            self._prepare_or_replace()
-        except sqlite3.Error as error:
-            if _sqlite_code(error) not in _REFUSAL_CODES or not self.path.is_file():
-                raise
-            self.close()
-            self.is_read_only = True
-            self._prepare()
 
     def _prepare_or_replace(self) -> None:
         """Replace a damaged file: everything in it can be derived from the vault again."""

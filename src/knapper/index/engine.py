@@ -398,7 +398,8 @@ class Engine:
         if not taken or self._index_reported(taken):
             feed.settle(taken)
             return self._all_current(began)
-        return self._freshness(self._count_visible(taken, policy))
+        inside = (path.relative_to(self.view.root) for path in taken if path.is_relative_to(self.view.root))
+        return self._freshness(sum(policy is None or policy.visible(NotePath(path.as_posix())) for path in inside))
 
     def _index_reported(self, touched: Collection[Path]) -> bool:
         """Index a few reported files; return whether that was possible at once."""
@@ -415,11 +416,6 @@ class Engine:
         except StorageError:
             # Such as a full disk: the search answers from the index as it is.
             return False
-
-    def _count_visible(self, touched: Iterable[Path], policy: Policy | None) -> int:
-        """Count the reported files that a client may know of."""
-        inside = (path.relative_to(self.view.root) for path in touched if path.is_relative_to(self.view.root))
-        return sum(policy is None or policy.visible(NotePath(path.as_posix())) for path in inside)
 
     def _check_files(self, policy: Policy | None, began: dt.datetime) -> Freshness:
         """Compare the vault's files with the index for a limited time, and index a few changes."""
@@ -644,21 +640,17 @@ class Engine:
                     plan = plan if whole else plan.without_large(MAX_INLINE_BYTES)
                     is_acquired = not unchecked or not whole
                 if is_acquired and self.damage:
-                    return self._rebuild_small()
+                    refresh.check_not_emptied(self.view.root, self.store.count_files)
+                    is_small = self.store.count_files() <= _MAX_INLINE_FILES
+                    if is_small:
+                        _ = self._rebuild(None)
+                    return is_small
                 if is_acquired:
                     self._carry_out(plan, None, whole=whole)
                 return is_acquired
         except StorageError:
             # Such as a full disk or a read-only folder: the search answers from the index as it is.
             return False
-
-    def _rebuild_small(self) -> bool:
-        """Build a damaged index anew where the vault is small; return whether that was done."""
-        refresh.check_not_emptied(self.view.root, self.store.count_files)
-        is_small = self.store.count_files() <= _MAX_INLINE_FILES
-        if is_small:
-            _ = self._rebuild(None)
-        return is_small
 
     def _embed_inline(self) -> int:
         """Embed a few chunks where that is quick, and count those that still lack a vector."""

@@ -130,12 +130,11 @@ class LinkEndsCache:
             # Threads that need the ends at the same time wait for one computation.
             with self._lock:
                 if key not in self._known:
-                    self._add(key, self._bring_up_to_date(connection, *key) or _resolve_all(connection))
+                    states = sorted((state for state in self._known if state[0] == key[0]), key=lambda state: state[1])
+                    self._known = {state: self._known[state] for state in states[1 - _KEPT_STATES :]} | {
+                        key: (self._bring_up_to_date(connection, *key) or _resolve_all(connection))
+                    }
                 return self._known[key].ends
-
-    def _add(self, key: tuple[str, int], resolved: _Resolved) -> None:
-        states = sorted((state for state in self._known if state[0] == key[0]), key=lambda state: state[1])
-        self._known = {state: self._known[state] for state in states[1 - _KEPT_STATES :]} | {key: resolved}
 
     def _bring_up_to_date(self, connection: sqlite3.Connection, uid: str, generation: int) -> _Resolved | None:
         """Return the latest known ends with what has changed since; None where all links have to be read."""

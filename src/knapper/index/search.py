@@ -460,7 +460,11 @@ class Searcher:
         """Rank the matching notes and chunks, and add remarks where needed; also tell the chunks that aren't near."""
         question = prepared.question
         rankings = _score_chunks(snapshot, prepared, nearest)
-        chunks = self._fuse(rankings, question.fusion or self._fusion, prepared.meaning)
+        chunks = (
+            fuse_ranks(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
+            if (question.fusion or self._fusion) == "rrf"
+            else fuse_scores(rankings.keyword, rankings.dense, share=prepared.meaning)
+        )
         floor = snapshot.floor()
         is_near = chunks.cosines > -np.inf if floor is None else chunks.cosines >= floor
         if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
@@ -528,11 +532,6 @@ class Searcher:
     def _weigh_meaning(self, known: float) -> float:
         embedder = self._embedder()
         return self._weights.meaning(known, base=self._meaning, is_instant=embedder is None or embedder.instant)
-
-    def _fuse(self, rankings: _ChunkScores, fusion: Fusion, meaning: float) -> FusedScores:
-        if fusion == "rrf":
-            return fuse_ranks(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
-        return fuse_scores(rankings.keyword, rankings.dense, share=meaning)
 
 
 def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking: NoteRanking) -> tuple[Hit, ...]:

@@ -204,7 +204,8 @@ class SqliteSnapshot:
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Multiply it with all vectors in memory; in another thread where they are many, parallel to SQLite's work."""
         self.vector_cache.sync(self.connection)
-        allowed, logged = self._mask(where), () if where.include_log else self._logged()
+        allowed = self._mask(where)
+        logged = () if where.include_log else [int(i) for (i,) in self.connection.execute(database.LOG_CHUNKS_SQL)]
         ranking = self.vector_cache.begin(vector, limit=limit, allowed=allowed, without=logged)
         # Only what needs no Python: a thread that waits for the interpreter takes half of the time again.
         scans = self.executor.submit(ranking.scan) if ranking.work >= self.many else None
@@ -295,9 +296,6 @@ class SqliteSnapshot:
     def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
         """Read them from the store."""
         return self.store.rows(ids)
-
-    def _logged(self) -> list[int]:
-        return [int(i) for (i,) in self.connection.execute(database.LOG_CHUNKS_SQL)]
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.allowed.mask(self.connection, where)
@@ -584,26 +582,6 @@ class NoteRanking:
         )
 
 
-def _add_best(
-    scores: NDArray[np.float64], groups: NDArray[np.int64], heads: NDArray[np.intp], ranks: Sequence[float]
-) -> NDArray[np.float64]:
-    """Add the best scores of each note, weighted by rank.
-
-    Args:
-        scores: Of chunks.
-        groups: The note of each, ascending.
-        heads: Where each note's chunks begin.
-        ranks: The weights.
-    """
-    counts = sizes_of_groups(heads, len(groups))
-    ordered = scores[np.lexsort((-scores, groups))]
-    totals = ranks[0] * ordered[heads]
-    for rank, weight in enumerate(ranks[1:], 1):
-        having = (counts > rank).nonzero()[0]
-        totals[having] += weight * ordered[heads[having] + rank]
-    return totals
-
-
 def _count_chunks(
     snapshot: IndexSnapshot, notes: NDArray[np.int64], matching: NDArray[np.intp], *, most: int
 ) -> NDArray[np.int64]:
@@ -626,7 +604,13 @@ def rank_notes(
     stops = np.append(heads[1:], len(groups))[: len(heads)]
     notes = groups[heads]
     lengths = _count_chunks(snapshot, notes, stops - heads, most=len(weights.ranks))
-    scores = _add_best(chunks.scores, groups, heads, weights.ranks) / np.array(weights.scales())[lengths - 1]
+    counts = sizes_of_groups(heads, len(groups))
+    ordered = chunks.scores[np.lexsort((-chunks.scores, groups))]
+    totals = weights.ranks[0] * ordered[heads]
+    for rank, weight in enumerate(weights.ranks[1:], 1):
+        having = (counts > rank).nonzero()[0]
+        totals[having] += weight * ordered[heads[having] + rank]
+    scores = totals / np.array(weights.scales())[lengths - 1]
     named, added = np.array([*names], np.int64), weights.name * np.array([*names.values()], np.float64)
     at = notes.searchsorted(named)
     is_found = notes.take(at, mode="clip") == named if len(notes) else np.zeros(len(named), np.bool_)

@@ -200,7 +200,10 @@ def find_damage(index: Database, *, words_too: bool = True) -> str:
             _check_rows(connection)
             if words_too:
                 _check_recorded(connection, index.path.parent)
-                _check_vector_file(connection, index.path.parent)
+                if any(index.path.parent.glob(f"{database.VECTORS_PREFIX}*")):
+                    from knapper.index import vectors  # noqa: PLC0415 - only a large index has such a file
+
+                    vectors.remove_wrong(connection, index.path.parent)
         _check_full_text(index, words_too=words_too)
     except (sqlite3.Error, StorageError) as error:
         if not database.is_damage(error):
@@ -231,14 +234,6 @@ def _check_recorded(connection: sqlite3.Connection, folder: Path) -> None:
     damage = fts5.find_wrong_record(connection) or postings.find_wrong_rows(connection, folder)
     if damage:
         raise damage_error(damage)
-
-
-def _check_vector_file(connection: sqlite3.Connection, folder: Path) -> None:
-    """Remove a derived file of vectors that isn't like the stored ones; the next embedding derives another."""
-    if any(folder.glob(f"{database.VECTORS_PREFIX}*")):
-        from knapper.index import vectors  # noqa: PLC0415 - only a large index has such a file
-
-        vectors.remove_wrong(connection, folder)
 
 
 def _check_rows(connection: sqlite3.Connection) -> None:

@@ -278,8 +278,8 @@ def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
-ONLY_TOUCHED: Final = ""
-"""In place of a name's key: the file has other times, and the same content and links."""
+ONLY_TOUCHED: Final = "/"
+"""In place of a name's key, which never is this: the file has other times, and the same content and links."""
 
 
 def record_changes(connection: sqlite3.Connection, changes: Iterable[tuple[int, int, str | None]]) -> None:

@@ -145,12 +145,6 @@ class VectorFile:
         codes.search(np.eye(1, self.rows.shape[1], dtype=np.float32), 1)
         self.codes = codes
 
-    def _count_question(self) -> None:
-        self._questions += 1
-        if self._questions > 1 and self._reading is None:
-            self._reading = threading.Thread(target=self.read_codes, name="knapper-codes", daemon=True)
-            self._reading.start()
-
     def find(self, chunks: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the place of each chunk, and whether it has one; the place of one that has none means nothing."""
         places = np.minimum(np.searchsorted(self.ids, chunks), max(len(self.ids) - 1, 0))
@@ -164,7 +158,10 @@ class VectorFile:
             is_excluded: The rows to leave out, by place.
             candidates: So many are chosen by their codes; without codes, or where fewer are left, all are compared.
         """
-        self._count_question()
+        self._questions += 1
+        if self._questions > 1 and self._reading is None:
+            self._reading = threading.Thread(target=self.read_codes, name="knapper-codes", daemon=True)
+            self._reading.start()
         codes = self.codes
         left = len(is_excluded) - int(np.count_nonzero(is_excluded))
         if left <= candidates:
@@ -610,7 +607,10 @@ class VectorCache:
         ]
         self._forget(removed)
         if self._used - len(self._places) > _MAX_REMOVED_SHARE * self._used + _MIN_CAPACITY:
-            self._compact()
+            alive = np.flatnonzero(self._ids[: self._used] >= 0)
+            self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
+            self._used = len(alive)
+            self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
 
     def _forget(self, chunks: Sequence[int]) -> None:
         """Leave out the rows of chunks that were removed, or that get a new row."""
@@ -666,12 +666,6 @@ class VectorCache:
         larger_matrix = np.empty((capacity, dimensions), np.float32)
         larger_matrix[: self._used] = self._matrix[: self._used]
         self._matrix = larger_matrix
-
-    def _compact(self) -> None:
-        alive = np.flatnonzero(self._ids[: self._used] >= 0)
-        self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
-        self._used = len(alive)
-        self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
 
 
 def _nearest(ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> ScoredIds:

@@ -58,7 +58,11 @@ def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
     if len(entries) != count:
         raise ValueError(f"it has {len(entries)} vectors for {count} texts")
     if all("index" in entry for entry in entries):
-        entries = _sort_entries(entries)
+        entries_by_index: dict[str, dict[str, JSONValue]] = {repr(entry["index"]): entry for entry in entries}
+        try:
+            entries = [entries_by_index[repr(place)] for place in range(len(entries))]
+        except KeyError:
+            raise ValueError("its vectors aren't numbered as the texts are") from None
     try:
         rows = np.asarray([entry["embedding"] for entry in entries], np.float64)
     except (KeyError, TypeError, ValueError):
@@ -109,14 +113,6 @@ def _parse_entries(body: bytes) -> list[dict[str, JSONValue]]:
     if not is_list(data) or len(entries) < len(data):
         raise ValueError("it has no list of vectors")
     return entries
-
-
-def _sort_entries(data: list[dict[str, JSONValue]]) -> list[dict[str, JSONValue]]:
-    entries_by_index: dict[str, dict[str, JSONValue]] = {repr(entry["index"]): entry for entry in data}
-    try:
-        return [entries_by_index[repr(place)] for place in range(len(data))]
-    except KeyError:
-        raise ValueError("its vectors aren't numbered as the texts are") from None
 
 
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -177,7 +173,7 @@ class EndpointEmbedder:
         self._settings = settings
         self._prefixes = base.choose_prefixes(settings)
         self._client = HttpClient(
-            _api_base(settings.base_url), api_key=settings.api_key, env_proxies=settings.env_proxies
+            _api_base(settings.base_url, "/embeddings"), api_key=settings.api_key, env_proxies=settings.env_proxies
         )
         self._pause = pause
         self._turn = threading.Lock()
@@ -366,9 +362,9 @@ def _stopped_error() -> EmbedderStopped:
     return EmbedderStopped("the embedding was ended", hint="what is done is kept; the next run goes on from there")
 
 
-def _api_base(url: str) -> str:
-    """Normalise an address so that it ends before ``/embeddings``."""
-    bare = url.strip().rstrip("/").removesuffix("/embeddings").rstrip("/")
+def _api_base(url: str, call: str) -> str:
+    """Normalise an address so that it ends before *call*, such as ``/embeddings``."""
+    bare = url.strip().rstrip("/").removesuffix(call).rstrip("/")
     return f"{bare}/v1" if bare.count("/") == 2 else bare
 
 
@@ -443,7 +439,9 @@ class EndpointReranker:
                 hint="for example base_url = http://localhost:8080/v1",
             )
         self._settings = settings
-        self._client = HttpClient(_reranker_base(settings.base_url), api_key=settings.api_key, max_bytes=_MAX_BYTES)
+        self._client = HttpClient(
+            _api_base(settings.base_url, "/rerank"), api_key=settings.api_key, max_bytes=_MAX_BYTES
+        )
 
     def score(self, query: str, documents: Sequence[str]) -> Mapping[int, float]:
         """Send a question with passages, and return their relevance by place.
@@ -485,9 +483,3 @@ class EndpointReranker:
                 code="reranker_key",
             )
         return RerankerError(f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused")
-
-
-def _reranker_base(url: str) -> str:
-    """Normalise an address so that it ends before ``/rerank``."""
-    bare = url.strip().rstrip("/").removesuffix("/rerank").rstrip("/")
-    return f"{bare}/v1" if bare.count("/") == 2 else bare

@@ -10,7 +10,7 @@ import zlib
 from array import array
 from binascii import crc_hqx
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import accumulate, chain, count, islice, pairwise
@@ -244,17 +244,13 @@ class PieceTokenizer:
         known = {word: tokens for word in words if (tokens := recent.get(word, older.get(word))) is not None}
         new_words = [word for word in words if word not in known]
         known |= zip(new_words, self._split_runs(new_words), strict=True)
-        self._remember(known)
-        return [known[word] for word in words]
-
-    def _remember(self, used: Mapping[str, Sequence[int]]) -> None:
-        """Keep the tokens of words that were used just now."""
-        recent, older = self._words
-        if len(recent) + len(used) > _MAX_CACHED_WORDS // 2:
+        recent, older = self._words  # as others may have set them meanwhile
+        if len(recent) + len(known) > _MAX_CACHED_WORDS // 2:
             recent, older = {}, recent
-        short = ((word, tokens) for word, tokens in used.items() if len(word) <= _MAX_CACHED_CHARACTERS)
+        short = ((word, tokens) for word, tokens in known.items() if len(word) <= _MAX_CACHED_CHARACTERS)
         recent.update(islice(short, _MAX_CACHED_WORDS // 2))
         self._words = recent, older
+        return [known[word] for word in words]
 
     def has_letter(self, token: int) -> bool:
         """Return whether a token has a meaning; signs are no pieces."""
@@ -299,7 +295,14 @@ class PieceTokenizer:
                 stop, score = start + 1, score_here + self._unknown_score
                 if begins[stop] < 0 or score > best[stop]:
                     best[stop], begins[stop], tokens[stop] = score, start, UNKNOWN
-        return _trace_back(begins, tokens)
+        path: list[int] = []
+        stop = len(begins) - 1
+        while stop > 0:
+            token = tokens[stop]
+            if token != UNKNOWN or not path or path[-1] != UNKNOWN:
+                path.append(token)
+            stop = begins[stop]
+        return tuple(reversed(path))
 
     def _prefixes(self, characters: Sequence[bytes], start: int) -> Iterator[tuple[int, int]]:
         """Yield where the pieces end that begin at a character, each with its token."""
@@ -342,18 +345,6 @@ def _is_consistent(buckets: NDArray[Any], prints: NDArray[Any], scores: NDArray[
         and int(buckets[-1]) == len(prints)
         and bool((buckets[1:] >= buckets[:-1]).all())
     )
-
-
-def _trace_back(begins: Sequence[int], tokens: Sequence[int]) -> tuple[int, ...]:
-    """Return the tokens of the best path; unknown ones in a row are one."""
-    path: list[int] = []
-    stop = len(begins) - 1
-    while stop > 0:
-        token = tokens[stop]
-        if token != UNKNOWN or not path or path[-1] != UNKNOWN:
-            path.append(token)
-        stop = begins[stop]
-    return tuple(reversed(path))
 
 
 def _load_kitoken(vocabulary: Sequence[tuple[str, float]]) -> BulkTokenizer | None:

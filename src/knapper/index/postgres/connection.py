@@ -216,7 +216,11 @@ class PostgresServer:
         except BaseException:
             _close_quietly(session)
             raise
-        self._give_back(session)
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE and not session.closed:
+                self._idle.append(session)
+                return
+        _close_quietly(session)
 
     @contextmanager
     def snapshot(self) -> Generator[Session]:
@@ -308,13 +312,6 @@ class PostgresServer:
         diagnosis = getattr(getattr(error, "diag", None), "message_primary", None)
         first = str(diagnosis or error).strip().partition("\n")[0]
         return first.replace(self._password, "(set)") if self._password else first
-
-    def _give_back(self, session: Session) -> None:
-        with self._lock:
-            if len(self._idle) < _MAX_IDLE and not session.closed:
-                self._idle.append(session)
-                return
-        _close_quietly(session)
 
 
 _REFUSED_HINT: Final = "the owner of the vault lets a role in with index.readers, and then runs `knap index`"

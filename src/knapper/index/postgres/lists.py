@@ -277,18 +277,15 @@ class StateLists:
             if shown is not None:
                 norms[~shown[np.minimum(self.files, len(shown) - 1)] | (self.files >= len(shown))] = np.inf
             if not has_log:
-                norms[self._log_places(session)] = np.inf
+                if self._log is None:
+                    found = session.execute("SELECT id FROM chunks WHERE kind = 'log'").fetchall()
+                    self._log = self.places(np.array([i for (i,) in found], np.int64))
+                norms[self._log] = np.inf
             self._norms[key] = norms
             if len(self._norms) > _KEPT_NORMS:
                 self._norms.popitem(last=False)
         self._norms.move_to_end(key)
         return norms
-
-    def _log_places(self, session: Session) -> NDArray[np.int64]:
-        if self._log is None:
-            found = session.execute("SELECT id FROM chunks WHERE kind = 'log'").fetchall()
-            self._log = self.places(np.array([i for (i,) in found], np.int64))
-        return self._log
 
     def counts(
         self, session: Session, tokens: Collection[int], norms: NDArray[np.float64]

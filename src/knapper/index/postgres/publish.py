@@ -50,8 +50,6 @@ _MAX_GRAPH_MB: Final = 4_096
 """Beyond, the rest is built on the server's disk, which takes several times as long."""
 _MAX_GRAPH_DIMENSIONS: Final = 4_000
 GRAPH: Final = "vectors_graph"
-_MARK_META: Final = "published:{}"
-"""Key in the local index of the mark of what was published last, by the schema."""
 _MAX_CHANGES: Final = 10_000
 """Changed files that are looked up one by one; beyond, all are compared."""
 
@@ -96,6 +94,8 @@ class Publisher:
         self._lock = threading.Lock()
         self._has_migrated = False
         """Whether tables of an older version were brought up, which leaves dead rows in them."""
+        self._has_compared = False
+        """Whether all notes were compared since the process began; from then on, those that change are enough."""
 
     def publish(
         self,
@@ -126,15 +126,15 @@ class Publisher:
         with self._lock, self._writing(view, take_over=take_over) as session:
             with store.database.snapshot() as source:
                 work = _Work(session, source, view, self.server.schema, dict(schema.read_meta(session)), model)
+                work.follows = self._has_compared and not take_over
                 work.set_readers(self._readers)
                 work.count_vectors()
                 if not (stop and stop.is_set()):
                     work.replace_other_vectors(take_over=take_over)
                 done = work.carry_out(stop, progress)
-                mark = "" if stop and stop.is_set() else work.finish(store)
-            if mark:
-                # Last: a mark that isn't the database's has all files compared.
-                store.set_meta(_MARK_META.format(self.server.schema), mark, counts=False)
+                if not (stop and stop.is_set()):
+                    work.finish(store)
+                    self._has_compared = True
             work.tokenizer.close()
             if work.written_chunks >= _MIN_VACUUMED_CHUNKS or self._has_migrated:
                 self._has_migrated = False
@@ -255,6 +255,8 @@ class _Work:
         self._has_skipped = False
         self.tokenizer = ChunkTokenizer()
         self.written_chunks = 0
+        self.follows = False
+        """Whether only files that have changed since the last publishing are compared, where these are known."""
 
     @property
     def _generation(self) -> int:
@@ -374,16 +376,13 @@ class _Work:
         return changed, [i for i, _, _ in stored.values()]
 
     def _changed_since(self) -> frozenset[int] | None:
-        """Return the files that were changed, added or removed since all was published; None where that isn't known.
-
-        The local index holds the same mark as the database where it is the one that was published, and not an earlier
-        state of it that came back from a backup.
-        """
-        mark, since = self._meta.get("mark", ""), int(self._meta.get("compared") or "-1")
-        known = (self._meta.get("source"), self._meta.get("format"), mark)
-        own_mark = database.meta_of(self._source).get(_MARK_META.format(self._schema))
-        own = (database.state_of(self._source)[0], schema.FORMAT, own_mark)
-        if not mark or known != own or since < database.removed_since(self._source):
+        """Return the files that were changed, added or removed since all was published; None where that isn't known."""
+        since = int(self._meta.get("compared") or "-1")
+        is_same = (self._meta.get("source"), self._meta.get("format")) == (
+            database.state_of(self._source)[0],
+            schema.FORMAT,
+        )
+        if not self.follows or not is_same or since < database.removed_since(self._source):
             return None
         changes = self._source.execute(
             "SELECT DISTINCT file_id FROM changed_files WHERE generation > ? LIMIT ?", (since, _MAX_CHANGES + 1)
@@ -597,18 +596,15 @@ class _Work:
         )
         self._session.execute("SELECT pg_notify(%s, %s)", (schema.CHANNEL, f"{self._schema} {self._generation}"))
 
-    def finish(self, store: IndexStore) -> str:
-        """Record which state of the local index is published, as far as it is complete.
-
-        Returns:
-            The new mark that the local index shall hold, too; empty where it keeps the one that it has.
-        """
+    def finish(self, store: IndexStore) -> None:
+        """Record which state of the local index is published, as far as it is complete."""
         uid, generation = database.state_of(self._source)
         known = self._meta.get("source", "")
         values = {
             # Without it, the next publishing counts the vectors of each note, also of one that was skipped here.
             "source": "" if self._has_skipped and known != uid else uid,
             "source_generation": str(generation),
+            "compared": "" if self._has_skipped else str(generation),
             "format": schema.FORMAT,
             "complete": store.meta("complete") or "0",
             "built": store.meta("built"),
@@ -616,16 +612,13 @@ class _Work:
             "floor": store.meta(floor_key(self._model)) if self._model else "",
         }
         if all(self._meta.get(name) == value for name, value in values.items()):
-            return ""
-        if not self._has_skipped:
-            values |= {"compared": str(generation), "mark": secrets.token_hex(8)}
+            return
         with self._session.transaction():
             self._write_meta(values)
             oldest = max(self._generation - _KEPT_GENERATIONS, 0)
             for table in ("removed", "history"):
                 self._session.execute(f"DELETE FROM {table} WHERE generation < %s", (oldest,))
             schema.write_meta(self._session, {"removed_since": str(oldest)})
-        return values.get("mark", "")
 
     def build_graph(self) -> None:
         """Build the graph of a large vault's vectors where there is none; it is kept up to date by the server."""

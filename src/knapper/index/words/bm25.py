@@ -73,11 +73,10 @@ class _TableState:
         if not len(self.added):
             return self.lists.ids[rows]
         return np.where(
-            rows < count, self.lists.ids[np.minimum(rows, count - 1)] if count else 0, self._added_at(rows - count)
+            rows < count,
+            self.lists.ids[np.minimum(rows, count - 1)] if count else 0,
+            self.added[np.clip(rows - count, 0, len(self.added) - 1)],
         )
-
-    def _added_at(self, places: NDArray[Any]) -> NDArray[np.int64]:
-        return self.added[np.clip(places, 0, len(self.added) - 1)]
 
     def all_ids(self) -> NDArray[np.int64]:
         """Return the id of each row."""
@@ -242,9 +241,18 @@ class PostingsEngine:
         for expression in question.excluded:
             norms[state.find_rows(_matching_ids(connection, table, expression))] = np.inf
         every = [*terms, *required]
-        sums = self._take_zeros(table, len(norms))
+        # The sums of the last question, zeros again: new ones cost a page fault for each 4 kB.
+        sums = self._spare_sums.pop(table.name, None)
+        if sums is None or len(sums) != len(norms):
+            sums = np.zeros(len(norms))
         rows, scores, summed = best_rows(every, norms, sums, question.limit)
-        self._give_back(table, sums, summed)
+        # Only rows of these words were written to.
+        if sum(len(term.rows) for term in summed) > _MAX_CLEARED_SHARE * len(sums):
+            sums.fill(0.0)
+        else:
+            for term in summed:
+                sums[term.rows] = 0.0
+        self._spare_sums[table.name] = sums
         ids = state.ids(rows)
         order = np.lexsort((ids, -scores))[: question.limit]
         return ScoredIds(ids[order], scores[order])
@@ -378,7 +386,9 @@ class PostingsEngine:
         for known_state, known_allowed, rows in self._masks:
             if known_state is state and known_allowed is allowed:
                 return rows
-        rows = _is_allowed(table, state, allowed)
+        files = state.all_ids() >> table.file_shift
+        rows = files < len(allowed)
+        rows[rows] = allowed[files[rows]]
         self._masks = [(state, allowed, rows), *self._masks[: _KEPT_MASKS - 1]]
         return rows
 
@@ -418,28 +428,6 @@ class PostingsEngine:
             norms[state.find_rows(np.array(logged, np.int64))] = np.inf
         self._kept_norms = [(state, allowed, has_log, norms), *self._kept_norms[: _KEPT_NORMS - 1]]
         return norms
-
-    def _take_zeros(self, table: WordTable, count: int) -> NDArray[np.float64]:
-        """Return zeros for the rows' sums: the last ones, as new ones cost a page fault for each 4 kB."""
-        sums = self._spare_sums.pop(table.name, None)
-        return sums if sums is not None and len(sums) == count else np.zeros(count)
-
-    def _give_back(self, table: WordTable, sums: NDArray[np.float64], terms: Sequence[RankedTerm]) -> None:
-        """Keep sums for the next question, zeros again; only rows of *terms* were written to."""
-        if sum(len(term.rows) for term in terms) > _MAX_CLEARED_SHARE * len(sums):
-            sums.fill(0.0)
-        else:
-            for term in terms:
-                sums[term.rows] = 0.0
-        self._spare_sums[table.name] = sums
-
-
-def _is_allowed(table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which rows are of allowed files."""
-    files = state.all_ids() >> table.file_shift
-    is_known = files < len(allowed)
-    is_known[is_known] = allowed[files[is_known]]
-    return is_known
 
 
 def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLists) -> _TableState:
@@ -583,7 +571,16 @@ def best_rows(
     known = [term for term in ordered if isinstance(term, ScoredTerm) and term.gain]
     summed: Sequence[RankedTerm] = ordered
     if len(known) == len(ordered) and sum(len(term.rows) for term in known) <= _ADDED_ROWS:
-        candidates = _add_all(known, sums, norms)
+        # All at once: for so few rows, a call for each word takes longer.
+        rows = np.concatenate([term.rows for term in known]).astype(np.intp)
+        values = np.concatenate([term.occurrences for term in known]).astype(np.float64)
+        scale = known[0].scale
+        if scale != 1:
+            values /= scale
+        values /= norms.take(rows) + values
+        values *= np.array([term.gain for term in known]).repeat([len(term.rows) for term in known])
+        np.add.at(sums, rows, values)
+        candidates = sort_distinct(rows) if len(known) > 1 else rows
     else:
         search = _RowSearch(ordered, norms, sums, limit)
         for term in ordered:
@@ -592,19 +589,6 @@ def best_rows(
     scores = sums[candidates]
     is_kept = scores >= max(lowest_of_best(scores, limit), np.finfo(np.float64).tiny)
     return candidates[is_kept], scores[is_kept], summed
-
-
-def _add_all(terms: Sequence[ScoredTerm], sums: NDArray[np.float64], norms: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Add the scores of all rows of *terms* at once, and return these rows; for few, a call a term takes longer."""
-    rows = np.concatenate([term.rows for term in terms]).astype(np.intp)
-    values = np.concatenate([term.occurrences for term in terms]).astype(np.float64)
-    scale = terms[0].scale
-    if scale != 1:
-        values /= scale
-    values /= norms.take(rows) + values
-    values *= np.array([term.gain for term in terms]).repeat([len(term.rows) for term in terms])
-    np.add.at(sums, rows, values)
-    return sort_distinct(rows) if len(terms) > 1 else rows
 
 
 class _RowSearch:

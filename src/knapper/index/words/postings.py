@@ -113,13 +113,9 @@ class TermLists:
         if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
             return FoundTerm(slice(0, 0), 0.0, -1)
         place = slice(int(self.starts[at]), int(self.starts[at + 1]))
-        if _list_checksum(self.rows[place], self.weights[place]) != self.checksums[at]:
+        if zlib.crc32(self.weights[place].data, zlib.crc32(self.rows[place].data)) != self.checksums[at]:
             raise LookupError("the file of postings is damaged")
         return FoundTerm(place, float(self.peaks[at]), at)
-
-
-def _list_checksum(rows: NDArray[np.int32], weights: NDArray[np.uint16]) -> int:
-    return zlib.crc32(weights.data, zlib.crc32(rows.data))
 
 
 _REPEATED: Final = 1 << 30
