@@ -21,7 +21,7 @@ from knapper.tools.context import Context
 from knapper.vault import links, parser, paths, source
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Link, Section
+from knapper.vault.source import Section
 
 _CONJUNCTION: Final = r"(?:and|or|und|oder|et|ou|y|o|e|ed|en|of|&)"
 _PREPOSITION_TEXT: Final = """
@@ -80,16 +80,10 @@ def cut_citation(head: str, tail: str, shown: str) -> tuple[str, str]:
     following_citation = _BEFORE_CITATION.match(after)
     if following_citation:
         return head, tail[following_citation.end() :]
-    return (head + shown, tail) if _is_needed(before, after) else (head.rstrip(" \t"), tail)
-
-
-def _is_needed(before: str, after: str) -> bool:
-    """Return whether the sentence would lack a part: what a preposition governs, or the subject of a verb."""
-    last_word = _LAST_WORD.search(before)
-    if last_word and last_word[1].casefold() in _PREPOSITIONS:
-        return True
-    next_word = _NEXT_WORD.match(after)
-    return next_word is not None and next_word[1].islower() and _SENTENCE_START.search(before) is not None
+    last_word, next_word = _LAST_WORD.search(before), _NEXT_WORD.match(after)
+    governed = last_word and last_word[1].casefold() in _PREPOSITIONS
+    subject = next_word and next_word[1].islower() and _SENTENCE_START.search(before)
+    return (head + shown, tail) if governed or subject else (head.rstrip(" \t"), tail)
 
 
 _QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
@@ -195,7 +189,22 @@ def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> C
             code="other_section",
         )
     vault = "" if home.vault == context.vault else home.vault
-    return replace(_make_passage(note, section, first, last), vault=vault)
+    starts = note.outline.line_starts
+    data = _note_bytes(note)
+    start = starts[first - 1]
+    stop = starts[last] if last < len(starts) else len(data)
+    return CitedPassage(
+        vault=vault,
+        path=note.path,
+        heading=f"{'#' * section.level} {section.title}" if section else "",
+        first=first,
+        last=last,
+        start=start,
+        stop=stop,
+        hash=note.hash,
+        text=_original_text(note, start, stop),
+        note=note,
+    )
 
 
 def check_quote(passage: CitedPassage, quote: str) -> None:
@@ -240,19 +249,14 @@ def _resolve_note(context: Context, target: str, names: NoteNames) -> tuple[Cont
         if name in {MAIN_VAULT, context.vault}:
             hint = f"a note of this vault goes without '{name}:'"
             continue
-        home = _open_vault(context, name)
+        try:
+            home = context.scripting.open_vault(name) if name else None
+        except KnapError:
+            home = None
         path = _find_path(home, rest, names) if home else None
         if home and path:
             return home, path
     raise NotFound(f"there is no note '{target}'", hint=hint, code="no_note")
-
-
-def _open_vault(context: Context, name: str) -> Context | None:
-    """Open another vault; None where it can't be opened."""
-    try:
-        return context.scripting.open_vault(name) if name else None
-    except KnapError:
-        return None
 
 
 def _find_path(context: Context, target: str, names: NoteNames) -> NotePath | None:
@@ -274,24 +278,6 @@ def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
         if all(any(links.heading_matches(wanted, title) for title in above) for wanted in headings[:-1]):
             return section
     raise NotFound(f"{note.path} has no heading '{headings[-1]}'", code="no_heading")
-
-
-def _make_passage(note: Note, section: Section | None, first: int, last: int) -> CitedPassage:
-    starts = note.outline.line_starts
-    data = _note_bytes(note)
-    start = starts[first - 1]
-    stop = starts[last] if last < len(starts) else len(data)
-    return CitedPassage(
-        path=note.path,
-        heading=f"{'#' * section.level} {section.title}" if section else "",
-        first=first,
-        last=last,
-        start=start,
-        stop=stop,
-        hash=note.hash,
-        text=_original_text(note, start, stop),
-        note=note,
-    )
 
 
 def _note_bytes(note: Note) -> bytes:
@@ -442,7 +428,28 @@ def find_citations(answer: str) -> list[ParsedCitation]:
     citations: list[ParsedCitation] = []
     for link in links:
         before = data[citations[-1].stop if citations else 0 : link.start].decode(errors="replace")
-        citations.append(_parse_citation(data, link, before.rpartition("\n\n")[2]))
+        suffix = _LINES_SUFFIX.match(data, link.stop)
+        alias = _LINES_ALIAS.fullmatch(link.alias.strip()) if link.alias else None
+        numbers = [int(one) for one in (suffix or alias).groups() if one] if (suffix or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
+        name = link.alias if link.alias and alias is None else link.target or " > ".join(link.headings)
+        paragraph = before.rpartition("\n\n")[2]
+        quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(paragraph)]
+        citations.append(
+            ParsedCitation(
+                start=link.start,
+                stop=suffix.end() if suffix else link.stop,
+                target=link.target,
+                headings=link.headings,
+                block=link.block,
+                first=numbers[0] if numbers else 0,
+                last=max(numbers[-1], 1) if numbers else 0,
+                # A short quotation may be a name.
+                quotes=tuple(
+                    one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS
+                ),
+                shown=name.rpartition("/")[2].removesuffix(".md"),
+            )
+        )
     return citations
 
 
@@ -492,30 +499,6 @@ def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
     return data.decode(errors="replace")
 
 
-def _parse_citation(data: bytes, link: Link, before: str) -> ParsedCitation:
-    suffix = _LINES_SUFFIX.match(data, link.stop)
-    alias = _LINES_ALIAS.fullmatch(link.alias.strip()) if link.alias else None
-    numbers = [int(one) for one in (suffix or alias).groups() if one] if (suffix or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
-    name = link.alias if link.alias and alias is None else link.target or " > ".join(link.headings)
-    return ParsedCitation(
-        start=link.start,
-        stop=suffix.end() if suffix else link.stop,
-        target=link.target,
-        headings=link.headings,
-        block=link.block,
-        first=numbers[0] if numbers else 0,
-        last=max(numbers[-1], 1) if numbers else 0,
-        quotes=_find_quotes(before),
-        shown=name.rpartition("/")[2].removesuffix(".md"),
-    )
-
-
-def _find_quotes(before: str) -> tuple[str, ...]:
-    """Return the long quotations of a text; a short one may be a name."""
-    quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(before)]
-    return tuple(one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS)
-
-
 _CONTEXT_LINES: Final = 3
 _MAX_LINES: Final = 60
 _MAX_CHARS: Final = 2_000
@@ -562,14 +545,14 @@ def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
 
 def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
     mark, names = prompting.new_mark(), NoteNames()
-    failing = "\n\n".join(_failure_text(one, _target_excerpt(one, context, names), mark) for one in checked.failures)
-    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
-
-
-def _failure_text(failure: CitationFailure, excerpt: str, mark: str) -> str:
-    hint = f" ({failure.hint})" if failure.hint else ""
-    line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
-    return f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line
+    failing: list[str] = []
+    for failure in checked.failures:
+        hint = f" ({failure.hint})" if failure.hint else ""
+        line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
+        excerpt = _target_excerpt(failure, context, names)
+        failing.append(f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line)
+    rows = "\n\n".join(failing)
+    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{rows}"
 
 
 def _target_excerpt(failure: CitationFailure, context: Context, names: NoteNames) -> str:
