@@ -180,13 +180,16 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
         request: Its request.
         model: The model's name.
     """
-    pipeline, task_result, gathered, question = run.pipeline, run.done, run.gathered, _question_row(run)
+    pipeline, done, gathered, error = run.pipeline, run.done, run.gathered, run.error
+    question: dict[str, JSONValue] | None = None
+    if run.question is not None and run.state == "asked":
+        question = {"question": run.question.question, "options": [*run.question.options]}
     notices: list[JSONValue] = [*run.notices]
     total = sum(run.spent.values(), ModelSpend())
     outcome = PipelineOutcome(
         run_id=request.run_id,
         state=run.state,
-        answer=task_result.summary if task_result else _fallback_answer(pipeline, question),
+        answer=done.summary if done else _fallback_answer(pipeline, question),
         pipeline=pipeline.as_dict(),
         context=gathered.as_dict() if gathered else {},
         question=question,
@@ -194,9 +197,20 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
         usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in run.spent.items()}},
         model=model,
         session_id=request.session_id,
-        error=_error_row(run),
+        error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
     )
-    return outcome if task_result is None else _add_task_result(outcome, task_result)
+    if done is None:
+        return outcome
+    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
+    return replace(
+        outcome,
+        proposed_edits=[one.instruction.as_dict() for one in done.edits],
+        edit_results=done.results.as_dict() if done.edits else {},
+        proposals=[*proposals, *done.changed_blocks],
+        opened=[*done.opened],
+        citations=[one.as_dict() for one in done.checked.citations],
+        removed=[one.as_dict() for one in done.checked.failures],
+    )
 
 
 def describe_web(result: WebResult) -> str:
@@ -221,26 +235,6 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def _add_task_result(outcome: PipelineOutcome, done: TaskAgentResult) -> PipelineOutcome:
-    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
-    return replace(
-        outcome,
-        proposed_edits=[one.instruction.as_dict() for one in done.edits],
-        edit_results=done.results.as_dict() if done.edits else {},
-        proposals=[*proposals, *done.changed_blocks],
-        opened=[*done.opened],
-        citations=[one.as_dict() for one in done.checked.citations],
-        removed=[one.as_dict() for one in done.checked.failures],
-    )
-
-
-def _question_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
-    if run.question is None or run.state != "asked":
-        return None
-    options: list[JSONValue] = [*run.question.options]
-    return {"question": run.question.question, "options": options}
-
-
 def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] | None) -> str:
     """Return the question or the findings of a run whose task wasn't carried out."""
     if question is not None:
@@ -253,12 +247,6 @@ def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] |
         parts += [pipeline.web.findings or pipeline.web.evaluation_reasoning]
         parts += [f"- {one.title}: {one.url}" for one in pipeline.web.sources]
     return prompting.sanitize_answer("\n".join(filter(None, parts)))[0]
-
-
-def _error_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
-    if run.error is None:
-        return None
-    return {"error": run.error.message, "code": run.error.code, "hint": run.error.hint}
 
 
 PipelineEventSink = Callable[[PipelineEvent], None]
@@ -299,7 +287,8 @@ class PipelineRun:
         self._mark = prompting.new_mark()
         self.paused = going.state or PausedState()
         self._phase_usage = PhaseUsage(self.paused.spent)
-        self._emit: PipelineEventSink = _ignore_event
+        self._emit: PipelineEventSink = lambda _: None
+        """Where events go; nowhere, before the run has a listener."""
         self._scout_run: ScoutRun | None = None
         self._research: WebResearch | None = None
         self._gathered: UnifiedContext | None = None
@@ -516,10 +505,6 @@ class PipelineRun:
         self.state = "limit" if limit else "failed"
         self.error = error
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
-
-
-def _ignore_event(_: PipelineEvent) -> None:
-    """Ignore an event, before the run has a listener."""
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:
