@@ -371,7 +371,10 @@ class RunExecution:
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
-                self._block(node)
+                # Children that need a node without an answer end, and then those that need these.
+                while blocked := planning.list_blocked_nodes(self.tree.children(node)):
+                    for child, why in blocked:
+                        _ = self.tree.change(child.id, state="blocked", reason=why)
                 for child in planning.list_ready_nodes(self.tree.children(node)):
                     _ = self.tree.change(child.id, "waiting", state="running")
                     running.add(
@@ -388,12 +391,6 @@ class RunExecution:
                 _ = task.cancel()
             _ = await asyncio.gather(*running, return_exceptions=True)
 
-    def _block(self, node: RunNode) -> None:
-        """End the children that need a node without an answer, and then those that need these."""
-        while blocked := planning.list_blocked_nodes(self.tree.children(node)):
-            for child, why in blocked:
-                _ = self.tree.change(child.id, state="blocked", reason=why)
-
     async def _answer(self, node: RunNode, share: Share) -> None:
         if self._is_kept(node):
             _ = self.tree.change(node.id, state=self.tree.previous_state(node.id))
@@ -401,7 +398,19 @@ class RunExecution:
         cached = self._find_cached(node)
         if cached is not None:
             await asyncio.to_thread(self.cache.mark_read, cached.sources)
-            self._reuse(node, cached)
+            _ = self.tree.change(
+                node.id,
+                state="done",
+                reason="",
+                answer=cached.answer,
+                citations=cached.citations,
+                removed=cached.removed,
+                sources=cached.sources,
+                found=cached.found,
+                notes=cached.notes,
+                inputs=cached.inputs,
+                cached=True,
+            )
             return
         account = NodeCost()
         async with self._slots:
@@ -464,22 +473,6 @@ class RunExecution:
         # Changes of files and pages outside of the vaults go unnoticed, so answers from these can't be reused.
         if state == "done" and not (node.found and node.found.used_outside):
             self.cache.keep(node)
-
-    def _reuse(self, node: RunNode, known: RunNode) -> None:
-        """Use an answer from the cache, which costs nothing."""
-        _ = self.tree.change(
-            node.id,
-            state="done",
-            reason="",
-            answer=known.answer,
-            citations=known.citations,
-            removed=known.removed,
-            sources=known.sources,
-            found=known.found,
-            notes=known.notes,
-            inputs=known.inputs,
-            cached=True,
-        )
 
     def _fall_back(self, why: str) -> None:
         """End the root with the existing answers, without a model."""
@@ -567,7 +560,22 @@ async def carry_out_run(
         # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)
         emit(RunStarted(run=run.brief(), resumed=resumed))
-        return await _run_until_cancelled(execution)
+        # Until it ends, or until its cancellation is requested in any process.
+        working = asyncio.create_task(_work_and_answer(execution), name=f"run {run.id}")
+        waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {run.id}")
+        try:
+            _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            await _stop_task(execution, working, CANCELLED)
+            return _record_end(execution, "cancelled")
+        except asyncio.CancelledError:
+            is_leaving = engine.is_shutting_down()
+            await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
+            _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
+            raise
+        finally:
+            _ = waiting.cancel()
 
 
 def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
@@ -581,25 +589,6 @@ def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
         is_leaving = engine.is_shutting_down()
         reason = INTERRUPTED if is_leaving else CANCELLED
         _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
-
-
-async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
-    """Carry out a run until it ends, or until its cancellation is requested in any process."""
-    working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
-    waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
-    try:
-        _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        await _stop_task(execution, working, CANCELLED)
-        return _record_end(execution, "cancelled")
-    except asyncio.CancelledError:
-        is_leaving = execution.engine.is_shutting_down()
-        await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
-        _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
-        raise
-    finally:
-        _ = waiting.cancel()
 
 
 async def _wait_for_cancel(execution: RunExecution) -> None:
@@ -638,7 +627,9 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
         answer = concatenate_answers(root, tree.children(root))
     if answer and unanswered:
         answer = f"{answer.rstrip()}\n\n{list_missing_parts(unanswered)}"
-    state = forced or _final_state(root, answer)
+    state: RunState = "complete" if root.state == "done" else "partial"
+    if forced or not answer:
+        state = forced or "failed"
     reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in unanswered)))))
     run = execution.engine.store.save(
         replace(
@@ -654,12 +645,6 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
     tree.tell_usage()
     tree.tell(model.make_done_event(run, tree.all))
     return run
-
-
-def _final_state(root: RunNode, answer: str) -> RunState:
-    if not answer:
-        return "failed"
-    return "complete" if root.state == "done" else "partial"
 
 
 def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:

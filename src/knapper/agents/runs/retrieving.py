@@ -34,7 +34,6 @@ from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, Che
 from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
 from knapper.codemode.tasks import (
     AskModel,
-    ImpactMark,
     Prompt,
     RegenerationBudget,
     Reply,
@@ -112,7 +111,16 @@ class VaultRetriever:
                 run=need.model.run,
             )
         ) as retriever:
-            retrieval = retriever.retrieve(_retrieval_task(need))
+            node = need.node
+            retrieval = retriever.retrieve(
+                RetrievalTask(
+                    text=node.task,
+                    node=node.id,
+                    depth=node.depth,
+                    marks=() if node.impact == "none" else (node.impact,),
+                    needed_share=1.0 if node.high else 0.0,
+                )
+            )
         if retrieval.state == "stopped":
             raise RefusedError("the person skipped it", code="skipped")
         return _retrieved_context(retrieval, need.context.vault)
@@ -160,13 +168,6 @@ async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
     written = await need.model.ask(SCRIPT, task, need.account)
     # The usage is for the script's trace only; the run's account already contains it.
     return Reply(text=written.reply, usage=need.account.spent - before)
-
-
-def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:
-    node = need.node
-    marks: Sequence[ImpactMark] = () if node.impact == "none" else (node.impact,)
-    share = 1.0 if node.high else 0.0
-    return RetrievalTask(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
 
 
 def read_answer(context: Context, word: str) -> CheckpointAnswer:
@@ -286,15 +287,13 @@ class _CurrentHashes:
 
     def of(self, vault: str, path: str) -> str:
         if (vault, path) not in self._known:
-            self._known[vault, path] = self._current_hash(vault, path)
+            try:
+                context = open_source_vault(self._context, vault)
+                current = fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
+            except KnapError:
+                current = ""
+            self._known[vault, path] = current
         return self._known[vault, path]
-
-    def _current_hash(self, vault: str, path: str) -> str:
-        try:
-            context = open_source_vault(self._context, vault)
-            return fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
-        except KnapError:
-            return ""
 
 
 def _changed_paths(hashes: _CurrentHashes, sources: Iterable[SourceRef]) -> list[str]:
@@ -331,6 +330,9 @@ class RunCache:
         self.context = context
         texts = [engine.prompts.load(name).strip() for name in ("run-judge", "run-plan", "run-answer", "run-join")]
         texts += authoring.prompt_texts() if order.code_mode else []
+        # So that clients with other rights to what lies besides the vaults don't share answers.
+        roots, hosts = context.scripting.roots, context.scripting.hosts
+        outside = [] if order.profile == "strict" else [[str(root) for root in roots], [*hosts]]
         # Policies are part of each key: an answer from notes that another client may read must not be found.
         self._common = [
             PROMPT_VERSION,
@@ -341,7 +343,7 @@ class RunCache:
             order.code_mode,
             order.profile,
             [[name, context.scripting.open_vault(name).view.policy.fingerprint] for name in order.also],
-            *_outside_access(order, context),
+            *outside,
         ]
 
     def inputs(self, node: RunNode, strategy: Strategy, around: Iterable[RunNode]) -> str:
@@ -404,14 +406,6 @@ class RunCache:
 
     def _plan_key(self, task: str, ways: Iterable[str]) -> str:
         return _digest(["plan", self._common, task, list(ways)])
-
-
-def _outside_access(order: RunOrder, context: Context) -> list[list[str]]:
-    """Return what scripts may read besides the vaults, so that clients with other rights don't share answers."""
-    if order.profile == "strict":
-        return []
-    scripting = context.scripting
-    return [[str(root) for root in scripting.roots], [*scripting.hosts]]
 
 
 def _digest(data: object) -> str:
