@@ -213,7 +213,11 @@ def grounded_text(context: str, source_texts: Iterable[str], task: str) -> str:
     known_words, runs = _match_ngrams([folded for *_, folded in words], source_texts)
     task_words = frozenset(_WORD.findall(task.casefold()))
     kept_words: list[list[str]] = [[] for _ in lines]
-    grounded_lines = [_is_grounded_line([folded for _, folded in line], known_words, task_words) for line in lines]
+    grounded_lines: list[bool] = []
+    for line in lines:
+        folded_line = [folded for _, folded in line]
+        is_known = bool(folded_line) and known_words.issuperset(folded_line)
+        grounded_lines.append(is_known and not task_words.issuperset(folded_line))
     for place, (number, original, _) in enumerate(words):
         if runs[place] or grounded_lines[number]:
             kept_words[number].append(original)
@@ -268,10 +272,6 @@ def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[st
             for place in places.pop(tuple(text_words[at : at + _NGRAM_LENGTH]), ()):
                 is_matched[place : place + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
     return known_words, is_matched
-
-
-def _is_grounded_line(words: list[str], known_words: set[str], task_words: frozenset[str]) -> bool:
-    return bool(words) and known_words.issuperset(words) and not task_words.issuperset(words)
 
 
 def _folded_words(text: str) -> list[str]:
@@ -475,8 +475,12 @@ def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -
     count = sum(degree_by_text[text] for text in distinct)
     if not count:
         return 0.0
-    mean_distance = sum(degree_by_text[one] * _nearest_distance(one, distinct) for one in distinct) / count
-    return (1 - 0.5**count) * mean_distance
+    distances: list[float] = []
+    for one in distinct:
+        # The share of words that two texts have in common: Jaccard, 1912, the coefficient of community.
+        nearest = max((len(one & other) / len(one | other) for other in distinct if other is not one), default=0.0)
+        distances.append(degree_by_text[one] * (1 - nearest))
+    return (1 - 0.5**count) * (sum(distances) / count)
 
 
 def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
@@ -489,16 +493,3 @@ def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[fro
 
 def _note_name(place: NoteKey) -> str:
     return place[1].rpartition("/")[2].removesuffix(".md")
-
-
-def _nearest_distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
-    """Return how far a text is from the nearest other one, from 0 to 1."""
-    return 1 - max((_jaccard(text, other) for other in others if other is not text), default=0.0)
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words that two texts have in common.
-
-    Source: Jaccard, 1912, the coefficient of community.
-    """
-    return len(one & other) / len(one | other)

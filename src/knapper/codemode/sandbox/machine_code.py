@@ -141,7 +141,13 @@ class MachineCode:
         Raises:
             SetupError: There is no component, or no engine.
         """
-        parts = (self._component_hash(), _engine_version(), _options_hash(), platform.system(), platform.machine())
+        parts = (
+            self._component_hash(),
+            _engine_version(),
+            hashlib.sha256((Path(__file__).parent / "engine.py").read_bytes()).hexdigest(),
+            platform.system(),
+            platform.machine(),
+        )
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.code"
 
     def is_ready(self) -> bool:
@@ -211,15 +217,17 @@ class MachineCode:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             ) as process:
-                code = _wait_for_compile(process)
+                try:
+                    code = process.wait(_COMPILE_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    code = process.wait()
         finally:
             part.unlink(missing_ok=True)
         if code or not self.is_ready():
             hint = "it takes about 1 GB of memory for some seconds; `knap doctor` checks what else is needed"
             raise SetupError(f"the sandbox can't be prepared (code {code})", hint=hint)
-        self._forget_others()
-
-    def _forget_others(self) -> None:
+        # What was compiled before is of no use to this engine.
         for old in self.folder.glob("*.code"):
             if old != self.file:
                 old.unlink(missing_ok=True)
@@ -274,15 +282,3 @@ def _engine_version() -> str:
     except metadata.PackageNotFoundError:
         hint = "there is no wasmtime for every system; without it scripts stay refused"
         raise SetupError("scripts need wasmtime, and it isn't installed here", hint=hint, code="no_sandbox") from None
-
-
-def _options_hash() -> str:
-    return hashlib.sha256((Path(__file__).parent / "engine.py").read_bytes()).hexdigest()
-
-
-def _wait_for_compile(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(_COMPILE_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()

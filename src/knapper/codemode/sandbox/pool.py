@@ -62,7 +62,10 @@ def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONVa
         raise UntrustedJSONError("it isn't JSON") from None
     # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
     if "\\u" in text:
-        _check_surrogates(value)
+        try:
+            _ = json.dumps(value, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise UntrustedJSONError("it holds an unpaired surrogate") from None
     # An upper bound on the depth: most values needn't be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
@@ -87,26 +90,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise UntrustedJSONError(f"{name} isn't a number")
 
 
-def _check_surrogates(value: JSONValue) -> None:
-    try:
-        _ = json.dumps(value, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        raise UntrustedJSONError("it holds an unpaired surrogate") from None
-
-
 def _check_depth(value: JSONValue) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _containers_in(one)]
-        if not level:
+        below: list[JSONValue] = []
+        for one in level:
+            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+            below += [each for each in inner if isinstance(each, list | dict)]
+        if not below:
             return
+        level = below
     raise UntrustedJSONError("it is nested too deeply")
-
-
-def _containers_in(value: JSONValue) -> list[JSONValue]:
-    """Return the lists and dictionaries in one."""
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [one for one in inner if isinstance(one, list | dict)]
 
 
 _CLEAR_PEAK_RSS: Final = "5"
@@ -289,7 +283,17 @@ class WorkerConnection:
 
             unsubscribe = on_cancel(end)
             try:
-                self._send("J", _encode_job(script, limits, inputs))
+                job: dict[str, JSONValue] = {
+                    "script": script,
+                    "now": inputs.now,
+                    "offset": inputs.offset_s,
+                    "methods": list(inputs.methods),
+                    "result_bytes": limits.result_bytes,
+                }
+                sizes = (limits.stdout_bytes, limits.request_bytes)
+                self._send(
+                    "J", frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(job).encode())
+                )
                 self._receive_frames(output, host, limits, deadline)
             except BrokenPipeError:
                 output.outcome = "crash"
@@ -380,44 +384,25 @@ def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits
     if output.calls > limits.calls:
         return _encode_error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
     try:
-        reply = _encode_result(host(*read_untrusted_call(content)))
+        answer = host(*read_untrusted_call(content))
     except UntrustedJSONError as error:
         reply = _encode_error("bad_input", f"the call can't be read: {error}")
     except KnapError as error:
         reply = _encode_error(error.code, error.message, error.hint)
-    except NotJSONError:
-        reply = _encode_error("not_json", "the answer can't be written as JSON")
+    else:
+        # An answer may hold a value that JSON doesn't have, such as an infinite number.
+        try:
+            reply = json.dumps({"result": answer}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        except (TypeError, ValueError, RecursionError):
+            reply = _encode_error("not_json", "the answer can't be written as JSON")
     if len(reply) > limits.reply_bytes:
         return _encode_error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
     return reply
 
 
-class NotJSONError(Exception):
-    """An answer with a value that JSON doesn't have, such as an infinite number."""
-
-
-def _encode_result(result: JSONValue) -> bytes:
-    try:
-        return json.dumps({"result": result}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-    except (TypeError, ValueError, RecursionError):
-        raise NotJSONError from None
-
-
 def _encode_error(code: str, message: str, hint: str = "") -> bytes:
     message_fields = {"error": {"code": code, "message": message, "hint": hint}}
     return json.dumps(message_fields, ensure_ascii=False).encode(errors="replace")
-
-
-def _encode_job(script: str, limits: ScriptLimits, inputs: ScriptInputs) -> bytes:
-    job: dict[str, JSONValue] = {
-        "script": script,
-        "now": inputs.now,
-        "offset": inputs.offset_s,
-        "methods": list(inputs.methods),
-        "result_bytes": limits.result_bytes,
-    }
-    sizes = (limits.stdout_bytes, limits.request_bytes)
-    return frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(job).encode())
 
 
 MAX_WORKERS: Final = 8
@@ -546,7 +531,12 @@ class WorkerPool:
         worker = self._find_worker()
         if worker.missing_walls and self.walls_required:
             worker.close()
-            raise _missing_walls_error(worker.missing_walls)
+            parts = ", ".join(f"{name} ({why})" for name, why in worker.missing_walls.items())
+            raise SetupError(
+                f"scripts.walls is required, and a part of the second wall doesn't stand: {parts}",
+                hint='scripts.walls = "best" runs scripts behind the first wall, WebAssembly, and what else stands',
+                code="no_walls",
+            )
         return worker
 
     def _find_worker(self) -> WorkerConnection:
@@ -585,15 +575,6 @@ class WorkerPool:
                 self._idle.append(worker)
                 return
         worker.close()
-
-
-def _missing_walls_error(missing: Mapping[str, str]) -> SetupError:
-    parts = ", ".join(f"{name} ({why})" for name, why in missing.items())
-    return SetupError(
-        f"scripts.walls is required, and a part of the second wall doesn't stand: {parts}",
-        hint='scripts.walls = "best" runs scripts behind the first wall, WebAssembly, and what else stands',
-        code="no_walls",
-    )
 
 
 def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
