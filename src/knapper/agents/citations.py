@@ -217,9 +217,15 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
     """
     if _contains_quote(passage.text, quote):
         return
+    rows = _note_lines(passage.note)
+    hint = "it is nowhere in that note"
+    for start, stop in ((start, start + size) for size in (1, 2, 3) for start in range(len(rows) - size + 1)):
+        if _contains_quote("\n".join(rows[start:stop]), quote):
+            hint = f"it is in line {stop}" if stop == start + 1 else f"it is in lines {start + 1}-{stop}"
+            break
     raise NotFound(
         f"“{quote[:80]}” isn't in lines {passage.first}-{passage.last} of {passage.path}",
-        hint=_quote_hint(passage, quote),
+        hint=hint,
         code="not_quoted",
     )
 
@@ -318,15 +324,6 @@ def _contains_quote(text: str, quote: str) -> bool:
 def _fold_text(text: str) -> str:
     folded = unicodedata.normalize("NFC", text).translate(_FOLD_TABLE)
     return " ".join(_MARKDOWN_MARKS.sub("", folded).split()).casefold()
-
-
-def _quote_hint(passage: CitedPassage, quote: str) -> str:
-    rows = _note_lines(passage.note)
-    for size in (1, 2, 3):
-        for start in range(len(rows) - size + 1):
-            if _contains_quote("\n".join(rows[start : start + size]), quote):
-                return f"it is in lines {start + 1}-{start + size}" if size > 1 else f"it is in line {start + 1}"
-    return "it is nowhere in that note"
 
 
 _LINES_SUFFIX: Final = re.compile(

@@ -91,7 +91,11 @@ def sanitize_answer(answer: str) -> tuple[str, tuple[str, ...]]:
     for _ in range(_MAX_PASSES):
         # The answer is read twice, as Obsidian shows it and as other renderers do: what is a comment for one can be
         # an image for the other.
-        unsafe = {*_find_unsafe(data, notes), *_find_unsafe(data, notes, _OBSIDIAN_ONLY.sub(_blank_out, data))}
+        # Of the same length, so that spans found in it are valid in the answer.
+        elsewhere = _OBSIDIAN_ONLY.sub(
+            lambda match: (b"*" if match[0].endswith(b"---") else b"z") * len(match[0]), data
+        )
+        unsafe = {*_find_unsafe(data, notes), *_find_unsafe(data, notes, elsewhere)}
         outermost: list[ByteReplacement] = []
         for edit in sorted(unsafe, key=lambda edit: (edit[0], -edit[1])):
             if not outermost or edit[0] >= outermost[-1][1]:
@@ -126,11 +130,6 @@ def _find_unsafe(data: bytes, notes: dict[str, None], shown: bytes | None = None
     for start, stop in outline.code_spans:
         if data[start : start + 1] == b"<":
             yield start, stop, data[start:stop].replace(b"<", b"&lt;")
-
-
-def _blank_out(match: re.Match[bytes]) -> bytes:
-    # Of the same length, so that spans found in the result are valid in the answer.
-    return b"*" * len(match[0]) if match[0].endswith(b"---") else b"z" * len(match[0])
 
 
 PromptName = Literal[

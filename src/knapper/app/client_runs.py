@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.runs import executor, model, retrieving, service
@@ -405,11 +406,8 @@ class ClientRuns:
         return self.opened_runs.checkpoints.answer(question.id, parsed_answer, self.grants)
 
     def _engine(self, model: str) -> RunEngine:
-        person = self._asked_elsewhere if self.grants.is_person else None
+        person = partial(self.opened_runs.wait_for_answer, most_s=ANSWER_S) if self.grants.is_person else None
         return self.open_engine(self.opened_runs, model, person)
-
-    def _asked_elsewhere(self, point: CheckpointEvent) -> Awaitable[str]:
-        return self.opened_runs.wait_for_answer(point, most_s=ANSWER_S)
 
 
 def _run_not_found(run_id: str) -> NotFound:

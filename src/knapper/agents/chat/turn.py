@@ -212,7 +212,13 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     summary: dict[str, JSONValue] = {"status": "success"}
     results = answer.get("results")
     if isinstance(results, list):
-        files = list(dict.fromkeys(path for row in results if (path := _row_path(row))))
+        named: dict[str, None] = {}
+        for row in results:
+            fields = row if isinstance(row, dict) else {"path": row if isinstance(row, str) else ""}
+            path = next((str(fields[name]) for name in ("source", "path", "file") if fields.get(name)), "")
+            if path:
+                named[path] = None
+        files = list(named)
         paths: list[JSONValue] = [*files[:_MAX_STUB_FILES]]
         summary |= {"result_count": len(results), "files": paths}
         if len(files) > _MAX_STUB_FILES:
@@ -326,14 +332,6 @@ async def summarize_history(
         if estimate_history_tokens(history[start:]) <= budget:
             return history[start:]
     return history[turn_starts[-1] :] if turn_starts else history
-
-
-def _row_path(row: JSONValue) -> str:
-    if isinstance(row, str):
-        return row
-    if not isinstance(row, dict):
-        return ""
-    return next((str(row[name]) for name in ("source", "path", "file") if row.get(name)), "")
 
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"

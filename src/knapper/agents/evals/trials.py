@@ -228,7 +228,10 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
         accepted = [one for one in map(str, outcome.proposals) if _accept_proposal(context, one)]
         after = suite.read_vault(root)
         broken = frozenset(_broken_links(context) - links)
-        problems = _find_problems(task, TrialState(before=before, after=after, outcome=outcome, broken=broken))
+        trial = TrialState(before=before, after=after, outcome=outcome, broken=broken)
+        problems = (f"the run ended as {outcome.state}: {(outcome.error or {}).get('error', '')}",)
+        if outcome.state in {"complete", "asked"}:
+            problems = tuple(problem for check in task.checks if (problem := check.problem(trial)))
         for one in reversed(accepted):
             _ = context.writer.undo(OfProposal(proposal=one))
     wrong_bytes += audit.unexpected_bytes()
@@ -305,10 +308,3 @@ def _accept_proposal(context: Context, proposal: str) -> bool:
 def _broken_links(context: Context) -> set[tuple[str, str]]:
     _ = context.freshen(meaning=False)
     return {(str(edge.source), edge.target) for edge in context.index.graph.broken()}
-
-
-def _find_problems(task: EvalTask, trial: TrialState) -> tuple[str, ...]:
-    if trial.outcome.state not in {"complete", "asked"}:
-        error = trial.outcome.error or {}
-        return (f"the run ended as {trial.outcome.state}: {error.get('error', '')}",)
-    return tuple(problem for check in task.checks if (problem := check.problem(trial)))

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -71,12 +71,8 @@ def repair_response(response: ModelResponse) -> None:
 def _repair_call(call: ToolCallPart) -> None:
     call.tool_name, call.tool_call_id = join_surrogates(str(call.tool_name)), join_surrogates(str(call.tool_call_id))
     if isinstance(call.args, str):
-        call.args = _SURROGATE.sub(_escape_surrogate, call.args)
-
-
-def _escape_surrogate(half: re.Match[str]) -> str:
-    """Return a surrogate as JSON's escape, so that readers of the arguments still see that it is one."""
-    return f"\\u{ord(half[0]):04x}"
+        # As JSON's escape, so that readers of the arguments still see that it is one.
+        call.args = _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", call.args)
 
 
 class SurrogateSafeModel(WrapperModel):
@@ -159,6 +155,7 @@ _FALSE_WORDS: Final = frozenset({"false", "no", "0"})
 _MAX_NESTING: Final = 50
 """Levels of lists and objects; no tool takes as many, and deeper values hit Python's recursion limit."""
 _ODD_SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.(?:\d{1,15}|0+))?")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -237,16 +234,16 @@ def is_too_deep(value: object) -> bool:
     # Level by level and not by recursion, which such a value would exhaust.
     level: list[object] = [value]
     for _ in range(_MAX_NESTING):
-        level = [inner for one in level for inner in _child_values(one)]
-        if not level:
+        below: list[object] = []
+        for one in level:
+            if is_object(one):
+                below += one.values()
+            elif is_sequence(one):
+                below += one
+        if not below:
             return False
+        level = below
     return True
-
-
-def _child_values(value: object) -> Iterable[object]:
-    if is_object(value):
-        return value.values()
-    return value if is_sequence(value) else ()
 
 
 def plain_spaces(path: str) -> str:
@@ -318,8 +315,9 @@ def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> 
     word = value.strip().lower()
     if "boolean" in kinds and word in _TRUE_WORDS | _FALSE_WORDS:
         return word in _TRUE_WORDS
-    if kinds & {"integer", "number"} and (number := _parse_number(word)) is not None:
-        return number
+    if kinds & {"integer", "number"} and _NUMBER.fullmatch(word):
+        digits, _, decimals = word.partition(".")
+        return float(word) if decimals.strip("0") else int(digits)
     if kinds & {"array", "object"}:
         decoded = _decode_text(value) if value.strip()[:1] in {"[", "{", "("} else value
         decoded = value if is_too_deep(decoded) else decoded
@@ -359,12 +357,6 @@ def _fit_number(value: JSONValue, kinds: set[str]) -> JSONValue:
     if isinstance(value, int | float) and "array" in kinds and not kinds & {"integer", "number"}:
         return [value]
     return value
-
-
-def _parse_number(word: str) -> int | float | None:
-    if re.fullmatch(r"[+-]?\d{1,15}(?:\.0+)?", word):
-        return int(word.partition(".")[0])
-    return float(word) if re.fullmatch(r"[+-]?\d{1,15}\.\d{1,15}", word) else None
 
 
 def _schema_types(parameter: Schema, whole: Schema) -> set[str]:

@@ -113,13 +113,6 @@ def is_too_long(error: Exception) -> bool:
 _MAX_ERROR_CHARS: Final = 10_000
 
 
-def _find_kind(error: Exception) -> tuple[str, str, str] | None:
-    """Return code, text and hint of an error whose kind is known."""
-    if is_too_long(error):
-        return "model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT
-    return next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
-
-
 def convert_model_error(error: Exception, model: str) -> KnapError:
     """Convert an error of pydantic-ai into one of ours.
 
@@ -135,7 +128,10 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         )
     if isinstance(error, UsageLimitExceeded):
         return _turn_limit_error(error)
-    if known := _find_kind(error):
+    known = next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
+    if is_too_long(error):
+        known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
+    if known:
         code, text, hint = known
         return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
     if isinstance(error, ModelHTTPError):

@@ -379,23 +379,19 @@ def _dry_run(constraints: EditConstraints, requests: Sequence[tuple[int, AtPosit
     try:
         submission = constraints.context.writer.submit([request for _, request in requests], request_options)
     except KnapError as error:
-        return _read_errors(error, numbers)
-    errors: dict[int, KnapError] = {numbers[one.number]: one.error for one in submission.failures}
+        # An error about all requests, which may tell those that caused it.
+        errors: dict[int, KnapError] = dict.fromkeys(numbers, error)
+        for one in objects_in(error.details.get("failures")):
+            errors[numbers[int(str(one["request"]))]] = _make_error(one, type(error))
+        for one in objects_in(error.details.get("refusals")):
+            for number in list_or_empty(one.get("requests")):
+                errors[numbers[int(str(number))]] = _make_error({**one, "error": one["reason"]}, RefusedError)
+        return errors
+    errors = {numbers[one.number]: one.error for one in submission.failures}
     for refusal in submission.refusals:
         refused = RefusedError(refusal.reason, hint=refusal.hint, code=refusal.code)
         errors |= {numbers[number]: refused for number in refusal.requests}
     return errors
-
-
-def _read_errors(error: KnapError, numbers: Sequence[int]) -> dict[int, KnapError]:
-    """Return the error of each request from an error about all of them."""
-    errors_by_number: dict[int, KnapError] = {}
-    for one in objects_in(error.details.get("failures")):
-        errors_by_number[numbers[int(str(one["request"]))]] = _make_error(one, type(error))
-    for one in objects_in(error.details.get("refusals")):
-        for number in list_or_empty(one.get("requests")):
-            errors_by_number[numbers[int(str(number))]] = _make_error({**one, "error": one["reason"]}, RefusedError)
-    return errors_by_number | {number: error for number in numbers if number not in errors_by_number}
 
 
 def _make_error(row: Mapping[str, object], kind: type[KnapError]) -> KnapError:

@@ -129,31 +129,32 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     Raises:
         StorageError: It holds something else.
     """
-    spent = object_or_empty(data.get("spent"))
+    rows = object_or_empty(data.get("spent"))
+    spent: dict[Phase, ModelSpend] = {}
     try:
+        for phase in _COUNTED_PHASES:
+            if phase in rows:
+                row = object_or_empty(rows[phase])
+                cost = row["cost_usd"]
+                spent[phase] = ModelSpend(
+                    requests=int(str(row["requests"])),
+                    input_tokens=int(str(row["input_tokens"])),
+                    output_tokens=int(str(row["output_tokens"])),
+                    cost_usd=None if cost is None else Decimal(str(cost)),
+                )
         return PausedState(
             exploration=scout.load_exploration(str(data["exploration"])),
             messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
             rounds=int(str(data["rounds"])),
             steps=_STEPS_ADAPTER.validate_python(data["steps"]),
             web=_WEB_ADAPTER.validate_python(data["web"]),
-            spent={phase: _read_spent(object_or_empty(spent[phase])) for phase in _COUNTED_PHASES if phase in spent},
+            spent=spent,
             trace=events.entries_of(data),
         )
     except (LookupError, ValueError, ArithmeticError) as error:
         raise StorageError(
             f"the paused task can't be read ({type(error).__name__})", hint="start the task again", code="paused_task"
         ) from error
-
-
-def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
-    cost = row["cost_usd"]
-    return ModelSpend(
-        requests=int(str(row["requests"])),
-        input_tokens=int(str(row["input_tokens"])),
-        output_tokens=int(str(row["output_tokens"])),
-        cost_usd=None if cost is None else Decimal(str(cost)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,7 +288,14 @@ class ScoutRun:
             emit: Receives each event.
         """
         work = await asyncio.to_thread(self._work, emit)
-        work = replace(work, system=await self._add_found(work, emit))
+        scout, task = self._agent, self._task
+        # What the rewritten task finds is shown beforehand, where that is wanted and the exploration just begins.
+        if scout.rewriter is not None and not task.history:
+            by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
+            answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
+            self.state.record(loop.STEP, {"query": task.task}, answer)
+            found = loop.describe(answer, work.session.results.mark)
+            work = replace(work, system="\n\n".join(filter(None, (work.system, found))))
         ended = await loop.run_loop(work, self.progress, self.usage, emit)
         if self.state.question and ended != "timeout":
             self.ended = "asked"
@@ -339,16 +346,6 @@ class ScoutRun:
             listing = notes.list_tags(self._context, limit=_MAX_TAGS)
             system += f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
         return replace(work, system=system, on_round=tell_round, history=history)
-
-    async def _add_found(self, work: LoopTask, emit: EventSink) -> str:
-        """Return the system prompt with what the rewritten task finds, where that is wanted and it just begins."""
-        scout, task = self._agent, self._task
-        if scout.rewriter is None or task.history:
-            return work.system
-        by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
-        answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
-        self.state.record(loop.STEP, {"query": task.task}, answer)
-        return "\n\n".join(filter(None, (work.system, loop.describe(answer, work.session.results.mark))))
 
     def _prompt(self, mark: str) -> str:
         parts = [f"The task: {self._task.task}"]

@@ -172,7 +172,10 @@ class PipelineService:
             raise BadInput("the answer is empty", hint="say something")
         grants = by or context.rights.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
-            request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
+            request = pipeline_context.read_request(paused.request)
+            # Its session may have been deleted meanwhile.
+            if request.session_id and not await asyncio.to_thread(self.store.has, request.session_id):
+                request = replace(request, session_id="")
             context = answers.within_session(context, request.session_id)
             async with self._lock_session(request.session_id):
                 await asyncio.to_thread(answers.begin_run, context)
@@ -188,11 +191,6 @@ class PipelineService:
         _ = self.store.get(session_id)
         async with sessions_store.lock_session(self.folder, session_id, wait_s=self.wait_s):
             yield
-
-    def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
-        """Return the request without its session, if that was deleted meanwhile."""
-        is_there = not request.session_id or self.store.has(request.session_id)
-        return request if is_there else replace(request, session_id="")
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
         if not request.session_id:

@@ -264,14 +264,21 @@ class TaskRun:
         Args:
             report: Receives the progress in words.
         """
-        constraints = await asyncio.to_thread(self._make_constraints)
+        task_input, rules = self._input, self._agent.settings
+        shown = task_input.context
+        narrowed = await asyncio.to_thread(edits.narrow_context, self._context, rules, task_input.current, shown.paths)
+        constraints = EditConstraints(
+            context=narrowed,
+            rules=rules,
+            shown_hashes={one.note.path: one.note.hash for one in shown.notes},
+            whole_lines={shown.cut: shown.whole_lines} if shown.cut else {},
+        )
         report("the task agent is working")
-        task_input = self._input
         request_scope = constraints.context.submit_options
         allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
         escaped_paths = [prompting.escape(str(path)) for path in allowed[:_MAX_LISTED]]
         current = prompting.escape(task_input.current) if task_input.current else ""
-        rules = write_edit_rules(self._agent.settings, escaped_paths, current)
+        system = [write_edit_rules(rules, escaped_paths, current), write_prior_section(task_input.pipeline)]
         web_blocks = write_web_blocks(task_input.pipeline.web, self._mark)
         prompt = [
             "The notes:",
@@ -281,7 +288,7 @@ class TaskRun:
         ]
         written = await self._agent.ask(
             TextTask(
-                system="\n\n".join(filter(None, [rules, write_prior_section(task_input.pipeline)])),
+                system="\n\n".join(filter(None, system)),
                 prompt="\n\n".join(prompt),
                 output=str,
                 read=lambda text: _read_reply(constraints, text),
@@ -296,13 +303,6 @@ class TaskRun:
         result = await self._finish(constraints, reply, checked)
         given_up = list_given_up(written.corrected[1], checked) if written.corrected else []
         return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *written.notices))
-
-    def _make_constraints(self) -> EditConstraints:
-        shown, rules = self._input.context, self._agent.settings
-        narrowed = edits.narrow_context(self._context, rules, self._input.current, shown.paths)
-        shown_hashes = {one.note.path: one.note.hash for one in shown.notes}
-        whole = {shown.cut: shown.whole_lines} if shown.cut else {}
-        return EditConstraints(context=narrowed, rules=rules, shown_hashes=shown_hashes, whole_lines=whole)
 
     async def _finish(
         self, constraints: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]

@@ -275,7 +275,13 @@ class Strategies:
         """
         own_file = self.folder / f"{name}.md" if self.folder and _STRATEGY_NAME.fullmatch(name) else None
         if own_file and own_file.is_file():
-            return parse_strategy(name, _read_text(own_file), own=True)
+            try:
+                text = own_file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise StorageError(
+                    f"the strategy '{own_file}' can't be read", hint="it has to be a text in UTF-8"
+                ) from error
+            return parse_strategy(name, text, own=True)
         if name not in BUILT_IN_STRATEGIES:
             hint = f"there are: {', '.join(self.names())}"
             raise NotFound(f"there is no strategy '{name[:40]}'", hint=hint, code="no_strategy")
@@ -321,13 +327,6 @@ def parse_strategy(name: str, text: str, *, own: bool = False) -> Strategy:
     skeleton = parts.pop("skeleton", "")
     prompt = parts.get("how to work") or "\n\n".join(parts.values()) or "\n".join(lines[1:])
     return Strategy(name=name, summary=lines[0] if lines else name, prompt=prompt, skeleton=skeleton, own=own)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"the strategy '{path}' can't be read", hint="it has to be a text in UTF-8") from error
 
 
 MAX_CONTEXT_CHARS: Final = 24_000

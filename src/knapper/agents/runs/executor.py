@@ -13,7 +13,7 @@ from pydantic_ai import PromptedOutput
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, loop, prompting
-from knapper.agents.citations import REPAIR, CheckedAnswer
+from knapper.agents.citations import REPAIR
 from knapper.agents.loop import StageSpec, TextTask
 from knapper.agents.runs import engine, model, planning, retrieving, store
 from knapper.agents.runs.engine import (
@@ -125,7 +125,13 @@ class AnswerWriter:
             raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
         checked = await asyncio.to_thread(citations.check_citations, self.context, text)
         if checked.failures:
-            checked = await self._repair(checked)
+            used, model = RunUsage(), self.model
+            # The run's own budget or another limit of the owner may be used up: then the answer is kept as it is.
+            with suppress(RefusedError), model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
+                try:
+                    checked = await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
+                finally:
+                    model.count(used, self.account)
         checked = citations.drop_failed_citations(checked)
         cited_passages = [one.passage for one in checked.citations]
         sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
@@ -136,19 +142,6 @@ class AnswerWriter:
             sources=tuple(dict.fromkeys(sources)),
             notes=(*notes, *written.notices),
         )
-
-    async def _repair(self, checked: CheckedAnswer) -> CheckedAnswer:
-        """Have failing citations repaired, where the budget allows it."""
-        used, model = RunUsage(), self.model
-        try:
-            with model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
-                try:
-                    return await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
-                finally:
-                    model.count(used, self.account)
-        # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
-        except RefusedError:
-            return checked
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:

@@ -87,7 +87,11 @@ class VaultRetriever:
             cancelling.cancel()
 
     def _find(self, need: RetrievalRequest, ask: AskModel) -> RetrievedContext:
-        checkpoints = self._checkpoints_for(need)
+        checkpoints = self.checkpoints
+        if checkpoints is not None and not need.attended:
+            # Nobody is there to be asked, but somebody may have answered before.
+            checkpoint = checkpoints.find(need.model.run, need.node.id, need.node.task)
+            checkpoints = checkpoints if checkpoint and checkpoint.answer else None
         if need.person_answer and checkpoints is not None and need.checkpoint:
             # Another surface was quicker, and its answer counts.
             with contextlib.suppress(ConflictError):
@@ -124,13 +128,6 @@ class VaultRetriever:
         if retrieval.state == "stopped":
             raise RefusedError("the person skipped it", code="skipped")
         return _retrieved_context(retrieval, need.context.vault)
-
-    def _checkpoints_for(self, need: RetrievalRequest) -> CheckpointStore | None:
-        """Return the store of questions, where somebody can answer them or has done so."""
-        if self.checkpoints is None or need.attended:
-            return self.checkpoints
-        checkpoint = self.checkpoints.find(need.model.run, need.node.id, need.node.task)
-        return self.checkpoints if checkpoint and checkpoint.answer else None
 
 
 async def wait_for_answer(
@@ -180,17 +177,14 @@ def read_answer(context: Context, word: str) -> CheckpointAnswer:
     choices: dict[str, CheckpointChoice] = {GO_ON: "continue", SKIP: "stop"}
     if word in choices:
         return CheckpointAnswer(choice=choices[word])
-    candidates = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
-    paths = [_find_note(context, one) for one in candidates if one]
-    if paths and all(paths):
-        return CheckpointAnswer(choice="use", notes=tuple(paths))
-    return CheckpointAnswer(choice="use", text=word)
-
-
-def _find_note(context: Context, named: str) -> str:
-    with contextlib.suppress(KnapError):
-        return context.view.read(context.view.locate(named)).path
-    return ""
+    named = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
+    paths: list[str] = []
+    for one in filter(None, named):
+        try:
+            paths.append(context.view.read(context.view.locate(one)).path)
+        except KnapError:
+            return CheckpointAnswer(choice="use", text=word)
+    return CheckpointAnswer(choice="use", notes=tuple(paths), text="" if paths else word)
 
 
 def _retrieved_context(retrieval: Retrieval, own_vault: str) -> RetrievedContext:

@@ -55,9 +55,12 @@ def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONVa
             raise UntrustedJSONError("a number is too large")
         return int(text)
 
+    def refuse(constant: str) -> NoReturn:
+        raise UntrustedJSONError(f"{constant} isn't a number")
+
     try:
         text = content.decode()
-        value: JSONValue = json.loads(text, parse_int=whole, parse_constant=_refuse_constant)
+        value: JSONValue = json.loads(text, parse_int=whole, parse_constant=refuse)
     except (ValueError, RecursionError):
         raise UntrustedJSONError("it isn't JSON") from None
     # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
@@ -84,10 +87,6 @@ def read_untrusted_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
         if isinstance(method, str) and isinstance(arguments, dict):
             return method, arguments
     raise UntrustedJSONError("it isn't a call")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise UntrustedJSONError(f"{name} isn't a number")
 
 
 def _check_depth(value: JSONValue) -> None:
@@ -158,6 +157,15 @@ class Watchdog:
 
         Yields a function that kills it at once, and does nothing after the block.
         """
+
+        def kill() -> None:
+            with self._changed:
+                # A late call must not kill the process while it runs the next script.
+                if self._generation == generation and self._until is not None:
+                    self._until = None
+                    self._has_killed = True
+                    self._process.kill()
+
         with self._changed:
             self._has_killed = False
             self._generation += 1
@@ -167,19 +175,11 @@ class Watchdog:
             if self._sleeps_until is None or self._sleeps_until > self._until:
                 self._changed.notify()
         try:
-            yield lambda: self._kill(generation)
+            yield kill
         finally:
             with self._changed:
                 # Without a notification: the thread wakes at the old time, and finds nothing to do.
                 self._until = None
-
-    def _kill(self, generation: int) -> None:
-        with self._changed:
-            # A late call must not kill the process while it runs the next script.
-            if self._generation == generation and self._until is not None:
-                self._until = None
-                self._has_killed = True
-                self._process.kill()
 
     def close(self) -> None:
         """End the thread."""
@@ -253,12 +253,16 @@ class WorkerConnection:
         Raises:
             SetupError: It doesn't start.
         """
+        report: JSONValue = None
         with self._watchdog.limit(_START_TIMEOUT_S):
-            report = self._read_ready_report()
-        if report is None:
+            frame = self._frame(_MAX_READY_BYTES)
+            if frame is not None and frame[0] == "R":
+                with contextlib.suppress(UntrustedJSONError):
+                    report = read_untrusted_json(frame[1])
+        if not isinstance(report, dict):
             self.close()
             raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
-        self.walls = {**self.walls, **report}
+        self.walls = {**self.walls, **{name: str(value) for name, value in report.items()}}
         self.missing_walls = machine_code.find_missing_walls(self.walls)
 
     def run(
@@ -358,16 +362,6 @@ class WorkerConnection:
         pipe = _open_pipe(self._process.stdin)
         _ = pipe.write(frames.pack(letter, content))
         pipe.flush()
-
-    def _read_ready_report(self) -> Mapping[str, str] | None:
-        frame = self._frame(_MAX_READY_BYTES)
-        if frame is None or frame[0] != "R":
-            return None
-        try:
-            report = read_untrusted_json(frame[1])
-        except UntrustedJSONError:
-            return None
-        return {name: str(value) for name, value in report.items()} if isinstance(report, dict) else None
 
 
 def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
