@@ -301,16 +301,23 @@ class StageAgent(Generic[SettingsT_co]):
 
 def _prompt_for_corrections(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Put what a reader has against a text in the reader's own words, without the library's around them."""
-    return [
-        replace(one, parts=[_own_words(part) for part in one.parts]) if isinstance(one, ModelRequest) else one
-        for one in messages
-    ]
-
-
-def _own_words(part: ModelRequestPart) -> ModelRequestPart:
-    if isinstance(part, RetryFeedbackPart) and part.retry.cause == "model_retry" and isinstance(part.content, str):
-        return UserPromptPart(content=part.content)
-    return part
+    corrected: list[ModelMessage] = []
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            corrected.append(message)
+            continue
+        parts: list[ModelRequestPart] = []
+        for part in message.parts:
+            if (
+                isinstance(part, RetryFeedbackPart)
+                and part.retry.cause == "model_retry"
+                and isinstance(part.content, str)
+            ):
+                parts.append(UserPromptPart(content=part.content))
+            else:
+                parts.append(part)
+        corrected.append(replace(message, parts=parts))
+    return corrected
 
 
 class _ReplyReader(Generic[OutputT, ReplyT]):

@@ -388,7 +388,12 @@ class Hub(Closeable):
                 context, lambda name: self.context(client=client, vault=name, submit_options=submit_options)
             )
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
-            return replace(context, open_sandbox=_failing_opener(error))
+            failure = error
+
+            def fail() -> NoReturn:
+                raise failure
+
+            return replace(context, open_sandbox=fail)
 
     def open_as_agent(self, vault: str, run_id: str, clients: Iterable[str], asker_run: str = "") -> Context:
         """Return a vault as the agent sees it in a run or a turn.
@@ -461,10 +466,3 @@ class Hub(Closeable):
 def _missing_vault(name: str, names: Sequence[str]) -> NotFound:
     hint = declarations.did_you_mean(name, names, f"there are: {', '.join(names)}") if names else "ask the owner"
     return NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
-
-
-def _failing_opener(error: KnapError) -> Callable[[], NoReturn]:
-    def fail() -> NoReturn:
-        raise error
-
-    return fail

@@ -13,7 +13,7 @@ from knapper.codemode.guest import obsidian, rules
 from knapper.codemode.tasks import AskModel, ModelSpend, Prompt, PromptData
 from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.documents import Filter
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context, ToolSignature
 
@@ -244,22 +244,17 @@ def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] =
         signature = _MODULE_PREFIX.sub("", signature)
         summary = (function.__doc__ or "").partition("\n")[0]
         lines.append(f"    def {name}{signature}: ...  # {summary}")
-    tool_lines = [f"        def {tool.name}({_stub_parameters(tool)}) -> dict: ...  # {tool.summary}" for tool in tools]
+    tool_lines: list[str] = []
+    for tool in tools:
+        properties, needed = object_or_empty(tool.parameters.get("properties")), bridge.required_names(tool)
+        parameters: list[str] = []
+        for name in bridge.parameter_names(tool):
+            schema = properties[name]
+            default = schema.get("default") if isinstance(schema, dict) else None
+            typed = f"{name}: {_python_type(schema)}"
+            parameters.append(typed if name in needed else f"{typed} = {default!r}")
+        tool_lines.append(f"        def {tool.name}({', '.join(parameters)}) -> dict: ...  # {tool.summary}")
     return "\n".join([*lines, *(["    class tools:", *tool_lines] if tool_lines else [])])
-
-
-def _stub_parameters(tool: ToolSignature) -> str:
-    properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict):
-        return ""
-    needed = bridge.required_names(tool)
-    parameters: list[str] = []
-    for name in bridge.parameter_names(tool):
-        schema = properties[name]
-        default = schema.get("default") if isinstance(schema, dict) else None
-        typed = f"{name}: {_python_type(schema)}"
-        parameters.append(typed if name in needed else f"{typed} = {default!r}")
-    return ", ".join(parameters)
 
 
 def _python_type(schema: JSONValue) -> str:

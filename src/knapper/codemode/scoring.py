@@ -232,25 +232,24 @@ def shown_texts(texts: Iterable[str], context: str) -> list[str]:
     context_words = _folded_words(context)
     known_words = frozenset(context_words)
     ngrams = frozenset(zip(*(context_words[at:] for at in range(_NGRAM_LENGTH)), strict=False))
-    return [_shown_text(text, known_words, ngrams) for text in texts]
-
-
-def _shown_text(text: str, known: frozenset[str], runs: frozenset[Ngram]) -> str:
-    lines = [_WORD.findall(line) for line in text.split("\n")]
-    words = [(number, word) for number, line in enumerate(lines) for word in line]
-    folded = [word.casefold() for _, word in words]
-    is_shown = [False] * len(words)
-    for at in range(len(words) - _NGRAM_LENGTH + 1):
-        if tuple(folded[at : at + _NGRAM_LENGTH]) in runs:
-            is_shown[at : at + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
-    is_short_known = [
-        len(line) < _NGRAM_LENGTH and known.issuperset(word.casefold() for word in line) for line in lines
-    ]
-    kept_words: list[list[str]] = [[] for _ in lines]
-    for place, (number, word) in enumerate(words):
-        if is_shown[place] or is_short_known[number]:
-            kept_words[number].append(word)
-    return "\n".join(" ".join(line) for line in kept_words if line)
+    shown: list[str] = []
+    for text in texts:
+        lines = [_WORD.findall(line) for line in text.split("\n")]
+        words = [(number, word) for number, line in enumerate(lines) for word in line]
+        folded = [word.casefold() for _, word in words]
+        is_shown = [False] * len(words)
+        for at in range(len(words) - _NGRAM_LENGTH + 1):
+            if tuple(folded[at : at + _NGRAM_LENGTH]) in ngrams:
+                is_shown[at : at + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
+        is_short_known = [
+            len(line) < _NGRAM_LENGTH and known_words.issuperset(word.casefold() for word in line) for line in lines
+        ]
+        kept_words: list[list[str]] = [[] for _ in lines]
+        for place, (number, word) in enumerate(words):
+            if is_shown[place] or is_short_known[number]:
+                kept_words[number].append(word)
+        shown.append("\n".join(" ".join(line) for line in kept_words if line))
+    return shown
 
 
 def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[str], list[bool]]:

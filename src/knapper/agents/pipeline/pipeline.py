@@ -378,32 +378,32 @@ class PipelineRun:
         return self._scout_run is not None and self._scout_run.state.question is not None
 
     async def _phases(self) -> None:
+        request, steps = self.request, self.paused.steps
         # The run paused in the middle of its last step, which is continued first.
         if self.paused.messages:
-            await self._scout(self.paused.steps[-1])
+            await self._scout(steps[-1])
             if self._is_asked:
                 return
-        while (step := await self._next()).phase != "task":
-            self.paused.steps.append(step)
+        while True:
+            if not request.orchestrate:
+                step = orchestrator.default_step(request.toggles, steps)
+            else:
+                used = self._phase_usage.track("orchestrator")
+                step = await orchestrator.choose_step(
+                    self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+                )
+                self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
+            if step.phase == "task":
+                break
+            steps.append(step)
             if step.phase == "scout":
                 await self._scout(step)
                 if self._is_asked:
                     return
             else:
                 await self._web(step)
-        if self.request.toggles.task:
+        if request.toggles.task:
             await self._task()
-
-    async def _next(self) -> PipelineStep:
-        request, steps = self.request, self.paused.steps
-        if not request.orchestrate:
-            return orchestrator.default_step(request.toggles, steps)
-        used = self._phase_usage.track("orchestrator")
-        step = await orchestrator.choose_step(
-            self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
-        )
-        self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
-        return step
 
     async def _scout(self, step: PipelineStep) -> None:
         paused, request = self.paused, self.request

@@ -230,8 +230,12 @@ class SplitDecider:
             str(self._active_run.run.order.limits.depth - node.depth),
         ]
         cached = self._cache.planned(node.task, ways)
-        if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
-            return cached
+        if cached is not None:
+            # A plan may have more parts than there is room for now.
+            with suppress(BadInput):
+                if cached.plan is not None:
+                    _ = planning.check_plan(cached.plan, room)
+                return cached
         prompt = engine.write_judge_prompt(node, self._active_run.engine.strategies.all())
         asked = TextTask(prompt=prompt, output=PromptedOutput(Judgement), read=loop.accept)
         judgement = (await self._asker.ask(planning.JUDGE, asked, account)).reply
@@ -261,14 +265,6 @@ class SplitDecider:
 
     def _room(self) -> int:
         return min(planning.MAX_PARTS, self._active_run.run.order.limits.nodes - len(self._tree.all))
-
-
-def _plan_fits(plan: TaskPlan, room: int) -> bool:
-    try:
-        _ = planning.check_plan(plan, room)
-    except BadInput:
-        return False
-    return True
 
 
 REPLAY_STALE: Final = "stale"

@@ -153,28 +153,23 @@ class RunWatcher:
             if self._nodes.get(node.id) != brief:
                 self._nodes[node.id] = brief
                 events.append(NodeChanged(node=brief))
-        events += self._questions(nodes, waiting)
+        # New questions, and answers to earlier ones.
+        waiting_ids = {one.id for one in waiting}
+        for node in nodes:
+            if node.asking is None or node.found is None:
+                continue
+            is_open = not node.asking.answer and not node.asking.unattended
+            key = f"{node.id} {is_open}"
+            if key in self._asked or (is_open and node.found.checkpoint not in waiting_ids):
+                continue
+            self._asked.add(key)
+            events.append(model.make_checkpoint_event(node, node.asking))
         spent = model.total_spent(nodes)
         if spent != self._spent:
             self._spent = spent
             events.append(model.make_usage_event(nodes))
         if run.state not in {"pending", "running"}:
             events.append(model.make_done_event(run, nodes))
-        return events
-
-    def _questions(self, nodes: Sequence[RunNode], waiting: Iterable[Kept]) -> list[RunEvent]:
-        """Return the events of new questions, and of answers to earlier ones."""
-        ids = {one.id for one in waiting}
-        events: list[RunEvent] = []
-        for node in nodes:
-            if node.asking is None or node.found is None:
-                continue
-            is_open = not node.asking.answer and not node.asking.unattended
-            key = f"{node.id} {is_open}"
-            if key in self._asked or (is_open and node.found.checkpoint not in ids):
-                continue
-            self._asked.add(key)
-            events.append(model.make_checkpoint_event(node, node.asking))
         return events
 
 

@@ -326,18 +326,6 @@ def _read_run(row: sqlite3.Row) -> RunRecord:
     return _RUN_ADAPTER.validate_json(row["data"])
 
 
-def _reset_node(node: RunNode) -> RunNode:
-    """Return a node as it is before it is worked on again: what broke off at a limit is tried once more."""
-    # Whoever broke off while it was at something didn't say when.
-    spans = tuple(span for span in node.spans if span.ended is not None)
-    node = replace(node, state="pending", reason="", spans=spans)
-    if node.limited:
-        node = replace(node, split=None, why="", limited="", inputs="")
-    if node.found and node.found.limited:
-        node = replace(node, found=None, inputs="")
-    return node
-
-
 class RunTree:
     """The nodes of a run that is carried out; for one event loop."""
 
@@ -348,7 +336,17 @@ class RunTree:
         self._emit = emit
         before = list(nodes)
         self._previous_states: dict[str, NodeState] = {node.id: node.state for node in before}
-        self._nodes = {node.id: _reset_node(node) for node in before}
+        self._nodes: dict[str, RunNode] = {}
+        for node in before:
+            # Whoever broke off while it was at something didn't say when.
+            spans = tuple(span for span in node.spans if span.ended is not None)
+            reset = replace(node, state="pending", reason="", spans=spans)
+            # What broke off at a limit is tried once more.
+            if node.limited:
+                reset = replace(reset, split=None, why="", limited="", inputs="")
+            if node.found and node.found.limited:
+                reset = replace(reset, found=None, inputs="")
+            self._nodes[node.id] = reset
 
     @property
     def all(self) -> list[RunNode]:

@@ -573,7 +573,17 @@ class WorkerPool:
 
 def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
     """Return the outcome of a script, from its worker's output."""
-    kind, result, error = _exit_of(output, limits)
+    ends: Mapping[str, tuple[ScriptExit, str]] = {
+        "timeout": ("timeout", f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"),
+        "unwanted": ("timeout", "the script was ended, as nobody waited for it any more"),
+        "calls": ("refused", f"the script went on calling after the {limits.calls:,} times that it may"),
+        "memory": ("memory", f"the script needed more than {limits.memory_mb} MB"),
+        "crash": ("crash", "the script broke its interpreter: too deep a recursion, or a call that isn't there"),
+    }
+    if output.outcome == "done":
+        kind, result, error = _parse_guest_result(output.content, limits)
+    else:
+        (kind, error), result = ends[output.outcome], None
     suffix = "\n[more was printed]" if output.output_left < 0 else ""
     return ScriptResult(
         kind=kind,
@@ -584,22 +594,6 @@ def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float
         peak_mb=peak_mb,
         calls=min(output.calls, limits.calls),
     )
-
-
-def _exit_of(output: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
-    match output.outcome:
-        case "timeout":
-            return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
-        case "unwanted":
-            return "timeout", None, "the script was ended, as nobody waited for it any more"
-        case "calls":
-            return "refused", None, f"the script went on calling after the {limits.calls:,} times that it may"
-        case "memory":
-            return "memory", None, f"the script needed more than {limits.memory_mb} MB"
-        case "crash":
-            return "crash", None, "the script broke its interpreter: too deep a recursion, or a call that isn't there"
-        case "done":
-            return _parse_guest_result(output.content, limits)
 
 
 def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
