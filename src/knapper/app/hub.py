@@ -7,7 +7,6 @@ import threading
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
@@ -334,14 +333,17 @@ class Hub(Closeable):
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
             from knapper.app.tables import AgentTools  # noqa: PLC0415 - as below
 
-            offers = AgentTools() if self._find_offer is None else AgentTools(partial(self._ask, self._find_offer))
+            find_offer, offers = self._find_offer, AgentTools()
+            if find_offer is not None:
+
+                def ask(context: Context, asked: AgentRequest) -> Answer:
+                    if self._offer is None:
+                        self._offer = find_offer()
+                    return self._offer(self, context, asked)
+
+                offers = AgentTools(ask)
             self._table = tables.build_table(self._names, offers)
         return self._table
-
-    def _ask(self, find_offer: Callable[[], Offer], context: Context, asked: AgentRequest) -> Answer:
-        if self._offer is None:
-            self._offer = find_offer()
-        return self._offer(self, context, asked)
 
     def open(self, vault: str = "") -> OpenedVault:
         """Return a vault, opening it on first use.

@@ -8,7 +8,7 @@ from typing import Final
 
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index.documents import Filter, PropertyTest
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import files, parser, paths, walk
@@ -207,7 +207,10 @@ def parse_result(result: JSONValue) -> ScriptReport:
     queries = [one[:_MAX_QUERY] for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
     if listed is not None and (not isinstance(listed, list) or len(queries) < len(listed)):
         remarks.append("'queries' isn't a list of texts; what isn't one was left out")
-    signals = _parse_signals(result.get("signals"), remarks)
+    signals = result.get("signals")
+    if signals is not None and not isinstance(signals, dict):
+        remarks.append("'signals' isn't a dictionary, and was left out")
+    numbers = [(name[:_MAX_NAME], _parse_number(number)) for name, number in object_or_empty(signals).items()]
     confidence = _parse_confidence(result.get("confidence"), remarks)
     why = result.get("why")
     if why is not None and not isinstance(why, str):
@@ -216,7 +219,7 @@ def parse_result(result: JSONValue) -> ScriptReport:
         context=context[:MAX_CONTEXT],
         citations=citations,
         queries=tuple(queries[:_MAX_QUERIES]),
-        signals=signals,
+        signals=dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS]),
         confidence=confidence,
         why=why[:_MAX_WHY] if isinstance(why, str) else "",
         remarks=tuple(remarks),
@@ -259,16 +262,6 @@ def _parse_offset(value: JSONValue) -> int | None:
     if isinstance(value, float) and math.isfinite(value):
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _parse_signals(signals: JSONValue, remarks: list[str]) -> dict[str, float]:
-    if signals is None:
-        return {}
-    if not isinstance(signals, dict):
-        remarks.append("'signals' isn't a dictionary, and was left out")
-        return {}
-    numbers = ((name[:_MAX_NAME], _parse_number(number)) for name, number in signals.items())
-    return dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS])
 
 
 def _parse_confidence(value: JSONValue, remarks: list[str]) -> float | None:

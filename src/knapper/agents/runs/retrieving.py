@@ -70,15 +70,29 @@ class VaultRetriever:
             RefusedError: The person chose to skip the node.
             KnapError: The vault can't be searched, or the state can't be stored.
         """
-        loop = asyncio.get_running_loop()
+        event_loop = asyncio.get_running_loop()
         cancelling = CancelSignal()
         request = replace(need, context=replace(need.context, on_cancel=cancelling.subscribe))
+
+        async def ask_model(prompt: Prompt) -> Reply:
+            mark = prompting.new_mark()
+            blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
+            before = need.account.spent
+            task = TextTask(
+                system=prompt.instructions,
+                prompt="\n\n".join([prompt.request, *blocks]),
+                output=str,
+                read=loop.accept,
+            )
+            written = await need.model.ask(SCRIPT, task, need.account)
+            # The usage is for the script's trace only; the run's account already contains it.
+            return Reply(text=written.reply, usage=need.account.spent - before)
 
         # Called in the retrieval's thread: the model belongs to the event loop, so the request is handed over to it.
         def ask(prompt: Prompt) -> Reply:
             if cancelling.is_cancelled:
                 raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
-            return asyncio.run_coroutine_threadsafe(_ask_model(need, prompt), loop).result()
+            return asyncio.run_coroutine_threadsafe(ask_model(prompt), event_loop).result()
 
         try:
             return await asyncio.to_thread(self._find, request, ask)
@@ -153,18 +167,6 @@ async def wait_for_answer(
     # An answer in the words in which it would have been typed.
     words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
-
-
-async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
-    mark = prompting.new_mark()
-    blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
-    before = need.account.spent
-    task = TextTask(
-        system=prompt.instructions, prompt="\n\n".join([prompt.request, *blocks]), output=str, read=loop.accept
-    )
-    written = await need.model.ask(SCRIPT, task, need.account)
-    # The usage is for the script's trace only; the run's account already contains it.
-    return Reply(text=written.reply, usage=need.account.spent - before)
 
 
 def read_answer(context: Context, word: str) -> CheckpointAnswer:
