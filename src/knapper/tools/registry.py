@@ -150,7 +150,8 @@ def parse_parameters(row: ToolSpec) -> ToolParameters:
         TypeError: JSON can't express a parameter's type.
     """
     annotations = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)
-    docs = _parameter_docs(row.function)
+    doc = docstring_parser.parse(_docstring(row.function), style=docstring_parser.DocstringStyle.GOOGLE)
+    docs = {one.arg_name: _join_lines(one.description) for one in doc.params}
     fields: dict[str, Any] = {}
     optional: set[str] = set()
     for parameter in list(inspect.signature(row.function).parameters.values())[1:]:
@@ -229,11 +230,6 @@ def describe(row: ToolSpec, *, brief: bool = False) -> str:
 
 def _docstring(function: Callable[..., object]) -> str:
     return inspect.getdoc(function) or ""
-
-
-def _parameter_docs(function: Callable[..., object]) -> dict[str, str]:
-    doc = docstring_parser.parse(_docstring(function), style=docstring_parser.DocstringStyle.GOOGLE)
-    return {one.arg_name: _join_lines(one.description) for one in doc.params}
 
 
 def _join_lines(text: str | None) -> str:
@@ -344,7 +340,12 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         return answers.as_json(row.function(context, **values))
     except CallerError as error:
         given = {name: value for name, value in arguments.items() if value is not None}
-        _use_sent_names(error, _sent_names(parse_parameters(row).model.model_fields, given))
+        sent_names = _sent_names(parse_parameters(row).model.model_fields, given)
+        # A message that begins with a parameter, ``n_results is 0``, names it as the caller did.
+        name, _, rest = error.message.partition(" ")
+        if name in sent_names:
+            error.message = f"{sent_names[name]} {rest}"
+            error.args = (error.message,)
         raise
     except ImportError as error:
         problem = extras.explain_import(error)
@@ -417,14 +418,6 @@ def _sent_names(fields: Mapping[str, object], arguments: Mapping[str, object]) -
     return sent_names
 
 
-def _use_sent_names(error: CallerError, sent_names: Mapping[str, str]) -> None:
-    """Name a parameter as the caller did, where a message begins with it: ``n_results is 0``."""
-    name, _, rest = error.message.partition(" ")
-    if name in sent_names:
-        error.message = f"{sent_names[name]} {rest}"
-        error.args = (error.message,)
-
-
 def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
     """Return the optional parameters that were refused for being null."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
@@ -442,7 +435,8 @@ def _arguments_error(
     for entry in error.errors(include_url=False, include_input=False, include_context=False):
         steps = [str(step) for step in _error_path(arguments, entry["loc"])]
         where = ".".join([*(sent_names.get(name, name) for name in steps[:1]), *steps[1:]])
-        messages.setdefault(where, []).append(_problem_text(entry["type"], entry["msg"]))
+        text = _PROBLEM_TEXTS.get(entry["type"]) or f"{entry['msg'][:1].lower()}{entry['msg'][1:]}"
+        messages.setdefault(where, []).append(text)
     problems = [
         {"parameter": name[:_MAX_NAME_LENGTH], "problem": ", or ".join(dict.fromkeys(texts))}
         for name, texts in islice(messages.items(), _MAX_PROBLEMS)
@@ -469,10 +463,6 @@ def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | 
             return
         yield step
         value = node
-
-
-def _problem_text(kind: str, message: str) -> str:
-    return _PROBLEM_TEXTS.get(kind) or f"{message[:1].lower()}{message[1:]}"
 
 
 VaultOpener = Callable[[str], Context]
