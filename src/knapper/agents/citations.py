@@ -4,6 +4,7 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -546,24 +547,15 @@ def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
     for failure in checked.failures:
         hint = f" ({failure.hint})" if failure.hint else ""
         line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
-        excerpt = _target_excerpt(failure, context, names)
+        # The lines that the citation points to, or those of the section or note where the lines are wrong.
+        target, headings = failure.parsed.target, failure.parsed.headings
+        whole = CitationTarget(target=target)
+        excerpt = ""
+        for place in (failure.parsed.place, CitationTarget(target=target, headings=headings), whole):
+            with suppress(KnapError):
+                passage = find_passage(context, place, names)
+                excerpt = number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
+                break
         failing.append(f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line)
     rows = "\n\n".join(failing)
     return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{rows}"
-
-
-def _target_excerpt(failure: CitationFailure, context: Context, names: NoteNames) -> str:
-    """Return the lines that a citation points to, or those of the section or note where the lines are wrong."""
-    citation = failure.parsed
-    places = (
-        citation.place,
-        CitationTarget(target=citation.target, headings=citation.headings),
-        CitationTarget(target=citation.target),
-    )
-    for place in places:
-        try:
-            passage = find_passage(context, place, names)
-        except KnapError:
-            continue
-        return number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
-    return ""

@@ -113,8 +113,17 @@ class ScriptRuntime:
         """
         script_settings = self._settings.scripts
         allowed_hosts = (*script_settings.net_allow, *hosts)
+        folders: list[Path] = []
+        for raw in (*script_settings.fs_read, *roots):
+            try:
+                folder = Path(raw).expanduser().resolve(strict=True)
+            except (OSError, RuntimeError):
+                raise NotFound(f"there is no folder '{raw}' that scripts could read", hint="check the path") from None
+            if not folder.is_dir():
+                raise BadInput(f"'{raw}' is no folder", hint="name a folder, and scripts read the files below it")
+            folders.append(folder)
         scripting = ScriptAccess(
-            roots=tuple(_resolve_folder(root) for root in (*script_settings.fs_read, *roots)),
+            roots=tuple(folders),
             http_get=_make_http_get(allowed_hosts) if allowed_hosts else None,
             hosts=allowed_hosts,
             open_vault=open_vault,
@@ -158,16 +167,6 @@ def prepare_sandbox(settings: Settings) -> bool:
     from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
 
     return MachineCode(folder=settings.state_dir / private.SANDBOX_NAME).compile_in_background() is not None
-
-
-def _resolve_folder(raw: str) -> Path:
-    try:
-        folder = Path(raw).expanduser().resolve(strict=True)
-    except (OSError, RuntimeError):
-        raise NotFound(f"there is no folder '{raw}' that scripts could read", hint="check the path") from None
-    if not folder.is_dir():
-        raise BadInput(f"'{raw}' is no folder", hint="name a folder, and scripts read the files below it")
-    return folder
 
 
 def _make_http_get(hosts: Sequence[str]) -> Callable[[str], str]:

@@ -573,24 +573,22 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
             hub, context, vault_pipelines, request.run_id if request else agent_request.run_id
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
-        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.rights.grants))
+        progress_texts: list[str] = []
+
+        def tell(event: PipelineEvent) -> None:
+            if isinstance(event, PhaseProgress):
+                progress_texts.append(event.text)
+                told = min(len(progress_texts), _PROGRESS_STEPS - 1)
+                agent_context.progress(told, _PROGRESS_STEPS, event.text)
+
+        if request is None:
+            by = context.rights.grants
+            work = answering.resume(agent_request.run_id, agent_request.answer, agent_context, tell, by=by)
+        else:
+            work = answering.ask(request, agent_context, tell)
+        outcome = asyncio.run(work)
     outcome.check()
     return tables.shape_outcome(outcome.as_dict())
-
-
-async def _run_pipeline(
-    answering: PipelineService, context: Context, work: TaskRequest | AgentRequest, by: Grants
-) -> PipelineOutcome:
-    progress_texts: list[str] = []
-
-    def tell(event: PipelineEvent) -> None:
-        if isinstance(event, PhaseProgress):
-            progress_texts.append(event.text)
-            context.progress(min(len(progress_texts), _PROGRESS_STEPS - 1), _PROGRESS_STEPS, event.text)
-
-    if isinstance(work, AgentRequest):
-        return await answering.resume(work.run_id, work.answer, context, tell, by=by)
-    return await answering.ask(work, context, tell)
 
 
 def _open_agent_context(

@@ -375,7 +375,16 @@ class ToolFinder:
 
 def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Return the tools that share words with a query, the best match first; a word that few tools have weighs more."""
-    candidates = [(row, _weighted_words(row)) for row in rows]
+    candidates: list[tuple[ToolSpec, list[tuple[float, set[str]]]]] = []
+    for row in rows:
+        # A tool's words with their weights, by where they occur.
+        name = _split_words(row.name)
+        weighted = [
+            (_NAME_WEIGHT / (1 + len(name) / 10), name),
+            (_SUMMARY_WEIGHT, _split_words(registry.summarize(row))),
+            (1.0, _split_words(registry.describe(row))),
+        ]
+        candidates.append((row, weighted))
     scores = [0.0] * len(candidates)
     for word in _split_words(query):
         synonyms = {word, *_SYNONYMS.get(word, ())}
@@ -385,16 +394,6 @@ def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
             scores[number] += share and share * math.log(1 + len(candidates) / matching)
     order = sorted(range(len(candidates)), key=lambda number: -scores[number])
     return [candidates[number][0] for number in order if scores[number]]
-
-
-def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
-    """Return a tool's words with their weights, by where they occur."""
-    name = _split_words(row.name)
-    return (
-        (_NAME_WEIGHT / (1 + len(name) / 10), name),
-        (_SUMMARY_WEIGHT, _split_words(registry.summarize(row))),
-        (1.0, _split_words(registry.describe(row))),
-    )
 
 
 def _word_weight(ways: set[str], places: Iterable[tuple[float, set[str]]]) -> float:

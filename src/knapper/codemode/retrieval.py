@@ -315,8 +315,15 @@ def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -
         NoteRead(vault=str(fields["vault"]), path=str(fields["path"]), hash=str(fields["hash"]))
         for fields in objects_in(stored["reads"])
     )
-    if not reads or not all(_is_unchanged(runner, fields) for fields in reads):
+    if not reads:
         return None
+    for read in reads:
+        try:
+            note = evidence.read_note(runner.open_vault(read.vault), read.path)
+        except KnapError:
+            return None
+        if note is None or note.hash != read.hash:
+            return None
     reported = [
         ReportedCitation(
             path=str(fields["path"]),
@@ -344,14 +351,6 @@ def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -
         used_tools=bool(stored["used_tools"]),
         used_outside=bool(stored.get("used_outside")),
     )
-
-
-def _is_unchanged(runner: AttemptRunner, read: NoteRead) -> bool:
-    try:
-        note = evidence.read_note(runner.open_vault(read.vault), read.path)
-    except KnapError:
-        return False
-    return note is not None and note.hash == read.hash
 
 
 CODE_MODE_OFF: Final = "Code Mode is off: this is a direct search"

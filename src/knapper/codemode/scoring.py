@@ -407,10 +407,12 @@ def score_retrieval(
     context_stems = vocabulary.stems([f"{grounded}\n{names}"])[0]
     chars_per_note = max(_MAX_SCORED_CHARS // max(len(material.cited_texts), 1), _WINDOW_CHARS)
     visible_texts = shown_texts((text[:chars_per_note] for text in material.cited_texts.values()), material.context)
-    windows_by_note = {
-        place: _window_stems(place, text, vocabulary)
-        for place, text in zip(material.cited_texts, visible_texts, strict=True)
-    }
+    # The stems of each window of a note's shown text, with its name; none where nothing is shown.
+    windows_by_note: dict[NoteKey, list[frozenset[str]]] = {}
+    for place, text in zip(material.cited_texts, visible_texts, strict=True):
+        starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
+        windows = [f"{_note_name(place)}\n{text[start : start + _WINDOW_CHARS]}" for start in starts]
+        windows_by_note[place] = vocabulary.stems(windows) if text else []
     coverage_by_note = [[aspect_coverage(one, *note) for one in need.aspects] for note in windows_by_note.items()]
     degrees = [max((note[place] for note in coverage_by_note), default=0.0) for place in range(len(need.aspects))]
     target_shares = (min(len(grounded) / targets.context_chars, 1.0), min(material.citations / targets.citations, 1.0))
@@ -480,14 +482,6 @@ def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -
         nearest = max((len(one & other) / len(one | other) for other in distinct if other is not one), default=0.0)
         distances.append(degree_by_text[one] * (1 - nearest))
     return (1 - 0.5**count) * (sum(distances) / count)
-
-
-def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
-    """Return the stems of each window of a note's shown text, with its name; none where nothing is shown."""
-    if not text:
-        return []
-    starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
-    return vocabulary.stems([f"{_note_name(place)}\n{text[start : start + _WINDOW_CHARS]}" for start in starts])
 
 
 def _note_name(place: NoteKey) -> str:

@@ -195,7 +195,14 @@ class SplitDecider:
             KnapError: The budget is used up. Where the model can't plan, the node isn't split.
         """
         tree = self._tree
-        if why := self._refusal(node):
+        why = ""
+        if node.depth >= self._active_run.run.order.limits.depth:
+            why = f"it lies {node.depth} deep, and the run may go no deeper"
+        elif self._room() < planning.MIN_PARTS:
+            why = _NO_ROOM
+        elif node.id != ROOT and not node.large:
+            why = "the plan doesn't allow it to be split"
+        if why:
             # How deep a run goes is its form; how many nodes it may have is a limit that it has run into.
             return tree.change(node.id, split=False, why=why, limited=why if node.large and why == _NO_ROOM else "")
         _ = tree.change(node.id, "deciding", state="running")
@@ -252,16 +259,6 @@ class SplitDecider:
         planned = CachedPlan(judgement, plan)
         self._cache.keep_plan(node.task, ways, planned)
         return planned
-
-    def _refusal(self, node: RunNode) -> str:
-        """Return the reason why a node can't be split; empty where it can."""
-        if node.depth >= self._active_run.run.order.limits.depth:
-            return f"it lies {node.depth} deep, and the run may go no deeper"
-        if self._room() < planning.MIN_PARTS:
-            return _NO_ROOM
-        if node.id != ROOT and not node.large:
-            return "the plan doesn't allow it to be split"
-        return ""
 
     def _room(self) -> int:
         return min(planning.MAX_PARTS, self._active_run.run.order.limits.nodes - len(self._tree.all))
