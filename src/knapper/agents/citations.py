@@ -18,6 +18,7 @@ from knapper.codemode.bridge import MAIN_VAULT
 from knapper.errors import KnapError, NotFound
 from knapper.index import chunker
 from knapper.jsontypes import JSONValue
+from knapper.tools import reading
 from knapper.tools.context import Context
 from knapper.vault import links, parser, paths, source
 from knapper.vault.parser import Note
@@ -176,7 +177,7 @@ def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> C
         block = next((one for one in note.outline.block_ids if one.name == place.block), None)
         if block is None:
             raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
-        span = source.measure_lines(_note_bytes(note))
+        span = source.measure_lines(reading.utf8_bytes(note))
         first, last = (first, last) if first else (span.line_number(block.start), span.line_number(block.stop - 1))
     if not first:
         first, last = (section.line, section.end_line) if section else (1, count)
@@ -191,7 +192,7 @@ def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> C
         )
     vault = "" if home.vault == context.vault else home.vault
     starts = note.outline.line_starts
-    data = _note_bytes(note)
+    data = reading.utf8_bytes(note)
     start = starts[first - 1]
     stop = starts[last] if last < len(starts) else len(data)
     return CitedPassage(
@@ -287,16 +288,12 @@ def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
     raise NotFound(f"{note.path} has no heading '{headings[-1]}'", code="no_heading")
 
 
-def _note_bytes(note: Note) -> bytes:
-    return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
-
-
 def _original_text(note: Note, start: int, stop: int) -> str:
     """Return the text of a span, with the original text in place of blocks of pending edits."""
     # Pending edits are written into the note as blocks; a citation is checked against the text that they replace.
     original = chunker.restore_original(note.raw, note.outline)
     if original is None:
-        return parser.decode_text(_note_bytes(note)[start:stop])
+        return parser.decode_text(reading.utf8_bytes(note)[start:stop])
     original_lines: list[bytes] = []
     offset = 0
     for row in original.data.splitlines(keepends=True):
@@ -308,7 +305,7 @@ def _original_text(note: Note, start: int, stop: int) -> str:
 
 
 def _note_lines(note: Note) -> list[str]:
-    return [parser.decode_text(row) for row in _note_bytes(note).splitlines()]
+    return [parser.decode_text(row) for row in reading.utf8_bytes(note).splitlines()]
 
 
 def _contains_quote(text: str, quote: str) -> bool:

@@ -40,7 +40,7 @@ def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[E
 
 def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) -> EmbedContent:
     row: EmbedContent = {
-        "embed": parser.decode_text(_utf8_bytes(note)[link.start : link.stop]),
+        "embed": parser.decode_text(utf8_bytes(note)[link.start : link.stop]),
         "line": link.line,
     }
     path = links.resolve(link.target, note.path, lookup).path
@@ -58,12 +58,12 @@ def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) 
 
 def _embed_content(context: Context, path: NotePath, link: Link) -> EmbeddedText:
     embedded = context.view.read(path)
-    span = _embed_span(embedded.outline, link, len(_utf8_bytes(embedded)))
+    span = _embed_span(embedded.outline, link, len(utf8_bytes(embedded)))
     if span is None:
         target_kind, code = ("block", "block_not_found") if link.block else ("heading", "heading_not_found")
         return {"error": f"it has no such {target_kind}", "code": code}
     start, stop = span
-    text = parser.decode_text(_utf8_bytes(embedded)[start:stop])
+    text = parser.decode_text(utf8_bytes(embedded)[start:stop])
     content = text[:_EMBED_LENGTH]
     line = max(bisect_right(embedded.outline.line_starts, start), 1)
     ends_line = content.endswith(("\r", "\n"))
@@ -97,7 +97,7 @@ def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | No
     return None
 
 
-def _utf8_bytes(note: Note) -> bytes:
+def utf8_bytes(note: Note) -> bytes:
     """Return the bytes that an outline's spans refer to: UTF-8, also for a UTF-16 note."""
     return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
 
@@ -274,7 +274,7 @@ def _section_text(note: Note, heading: str) -> tuple[str, int]:
     from knapper.changes.text import positions  # noqa: PLC0415
     from knapper.changes.text.splices import Snapshot  # noqa: PLC0415
 
-    data = _utf8_bytes(note)
+    data = utf8_bytes(note)
     snapshot = Snapshot(raw=data, outline=note.outline)
     sliced = _SECTION_SLICE.fullmatch(heading)
     try:

@@ -156,7 +156,11 @@ def parse_parameters(row: ToolSpec) -> ToolParameters:
     optional: set[str] = set()
     for parameter in list(inspect.signature(row.function).parameters.values())[1:]:
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            for name, parameter_type in _unpack_parameters(annotations[parameter.name]):
+            # The keys of the TypedDict in ``**more: Unpack[…]``.
+            (typed_dict,) = get_args(annotations[parameter.name])
+            kinds = get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True)
+            for name, kind in kinds.items():
+                parameter_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
                 fields[name] = (parameter_type, Field(default=None, description=docs.get(name)))
                 optional.add(name)
         else:
@@ -236,14 +240,6 @@ def _join_lines(text: str | None) -> str:
     """Join a paragraph's lines, and mark code as Markdown does."""
     paragraphs = (text or "").replace("``", "`").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
-
-
-def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
-    """Return the keys of a TypedDict that a function takes as ``**more: Unpack[…]``."""
-    (typed_dict,) = get_args(hint)
-    for name, kind in get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True).items():
-        inner_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
-        yield name, inner_type
 
 
 def _simplify_schema(value: JSONValue) -> JSONValue:
@@ -385,7 +381,15 @@ def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str,
     try:
         model = tool_parameters.model.model_validate(named)
     except ValidationError as error:
-        nulls = _nulled_parameters(tool_parameters.model, named, error)
+        entries = error.errors(include_url=False, include_input=False, include_context=False)
+        refused = {str(entry["loc"][0]) for entry in entries if entry["loc"]}
+        # Optional parameters that were refused for being null.
+        own_fields = tool_parameters.model.model_fields
+        nulls = {
+            name
+            for name in refused & set(own_fields)
+            if named.get(name, "") is None and not own_fields[name].is_required()
+        }
         if nulls:
             rest = {name: value for name, value in arguments.items() if own_names.get(name, name) not in nulls}
             return check_arguments(row, rest)
@@ -416,16 +420,6 @@ def _sent_names(fields: Mapping[str, object], arguments: Mapping[str, object]) -
                 sent_names[name] = alias
                 break
     return sent_names
-
-
-def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
-    """Return the optional parameters that were refused for being null."""
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    refused = {str(error_entry["loc"][0]) for error_entry in errors if error_entry["loc"]}
-    fields = model.model_fields
-    return {
-        name for name in refused & set(fields) if arguments.get(name, "") is None and not fields[name].is_required()
-    }
 
 
 def _arguments_error(

@@ -259,14 +259,20 @@ def _transcribe_all(
             # Only between files: what is transcribed is kept, so that another call continues from there.
             if cancelled.is_set():
                 raise KnapError("the call was cancelled", hint="what was transcribed is kept", code="cancelled")
+            if file is None or transcriber is None:
+                missing = NotFound(
+                    f"no audio file '{target}' where Obsidian would look",
+                    hint="check the link, and the vault's folder for attachments",
+                    code="audio_not_found",
+                )
+                failures.append((paths.base_name(target), missing))
+                continue
             try:
-                if file is None or transcriber is None:
-                    raise _audio_not_found(target)
                 with context.view.open_bytes(file, max_bytes=transcriber.max_bytes) as content:
                     transcript = transcriber.transcribe(Audio.measure(paths.base_name(file), content))
                 results.append(_transcript_row(context, file, transcript))
             except KnapError as error:
-                failures.append((paths.base_name(file or target), error))
+                failures.append((paths.base_name(file), error))
     finally:
         unsubscribe()
     return results, failures
@@ -319,14 +325,6 @@ def _transcript_row(context: Context, file: NotePath, transcript: Transcript) ->
         if not row.get(name):
             del row[name]
     return row
-
-
-def _audio_not_found(target: str) -> NotFound:
-    return NotFound(
-        f"no audio file '{target}' where Obsidian would look",
-        hint="check the link, and the vault's folder for attachments",
-        code="audio_not_found",
-    )
 
 
 def _error_rows(failures: list[tuple[str, KnapError]]) -> list[TranscriptionFailure]:

@@ -601,7 +601,7 @@ def gather_context(
     if is_asked and not any("semantic" in one.sources for one in chosen):
         loaded.problems.append(_NONE_NEAR.format(request.semantic_similarity))
     if scout is None:
-        # A folder that is hidden from the client isn't told: the owner may have excluded it.
+        # A folder that is hidden from the client isn't told: the owner may have excluded it. A note in it is asked for.
         own = [
             name
             for name in request.scope.excluded_folders

@@ -187,8 +187,15 @@ def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> lis
     """
     citations = (one for each in (run.citations, *(node.citations for node in nodes)) for one in each)
     other_vaults = {str(vault) for one in citations if (vault := one.get("vault"))}
+    answer = f"# {_single_line(run.order.task)}\n\n{_link_other_vaults(run.answer, other_vaults).strip()}\n"
+    properties: dict[str, JSONValue] = {
+        "run": run.id,
+        "state": run.state,
+        "model": run.model,
+        "date": run.updated.date().isoformat(),
+    }
     if place.endswith(".md"):
-        return [Create(path=place, content=_answer_note(run, other_vaults), properties=_note_properties(run))]
+        return [Create(path=place, content=answer, properties=properties)]
     folder = place.strip("/")
     parts: list[Create] = []
     part_links = ""
@@ -205,14 +212,10 @@ def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> lis
     below = f"\n## Parts\n\n{part_links}" if part_links else ""
     index = Create(
         path=f"{folder}/{INDEX_NAME}.md",
-        content=_answer_note(run, other_vaults) + below,
-        properties=_note_properties(run),
+        content=answer + below,
+        properties=properties,
     )
     return [index, *parts]
-
-
-def _answer_note(run: RunRecord, others: Collection[str]) -> str:
-    return f"# {_single_line(run.order.task)}\n\n{_link_other_vaults(run.answer, others).strip()}\n"
 
 
 def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
@@ -230,10 +233,6 @@ def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
             opened = f"[{link_text}](obsidian://open?vault={quote(vault, safe='')}&file={file})"
             data = data[: link.start] + opened.encode() + data[link.stop :]
     return data.decode()
-
-
-def _note_properties(run: RunRecord) -> dict[str, JSONValue]:
-    return {"run": run.id, "state": run.state, "model": run.model, "date": run.updated.date().isoformat()}
 
 
 def _escape_brackets(text: str) -> str:
