@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NotRequired
+from typing import Final, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -13,9 +13,6 @@ from knapper.tools.context import Context
 from knapper.vault import links, obsidian, paths
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-
-if TYPE_CHECKING:
-    pass
 
 
 class WebPageHit(TypedDict):
