@@ -4,6 +4,7 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -17,11 +18,12 @@ from knapper.codemode.bridge import MAIN_VAULT
 from knapper.errors import KnapError, NotFound
 from knapper.index import chunker
 from knapper.jsontypes import JSONValue
+from knapper.tools import reading
 from knapper.tools.context import Context
 from knapper.vault import links, parser, paths, source
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Link, Section
+from knapper.vault.source import Section
 
 _CONJUNCTION: Final = r"(?:and|or|und|oder|et|ou|y|o|e|ed|en|of|&)"
 _PREPOSITION_TEXT: Final = """
@@ -80,16 +82,10 @@ def cut_citation(head: str, tail: str, shown: str) -> tuple[str, str]:
     following_citation = _BEFORE_CITATION.match(after)
     if following_citation:
         return head, tail[following_citation.end() :]
-    return (head + shown, tail) if _is_needed(before, after) else (head.rstrip(" \t"), tail)
-
-
-def _is_needed(before: str, after: str) -> bool:
-    """Return whether the sentence would lack a part: what a preposition governs, or the subject of a verb."""
-    last_word = _LAST_WORD.search(before)
-    if last_word and last_word[1].casefold() in _PREPOSITIONS:
-        return True
-    next_word = _NEXT_WORD.match(after)
-    return next_word is not None and next_word[1].islower() and _SENTENCE_START.search(before) is not None
+    last_word, next_word = _LAST_WORD.search(before), _NEXT_WORD.match(after)
+    governed = last_word and last_word[1].casefold() in _PREPOSITIONS
+    subject = next_word and next_word[1].islower() and _SENTENCE_START.search(before)
+    return (head + shown, tail) if governed or subject else (head.rstrip(" \t"), tail)
 
 
 _QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
@@ -181,7 +177,7 @@ def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> C
         block = next((one for one in note.outline.block_ids if one.name == place.block), None)
         if block is None:
             raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
-        span = source.measure_lines(_note_bytes(note))
+        span = source.measure_lines(reading.utf8_bytes(note))
         first, last = (first, last) if first else (span.line_number(block.start), span.line_number(block.stop - 1))
     if not first:
         first, last = (section.line, section.end_line) if section else (1, count)
@@ -195,7 +191,22 @@ def find_passage(context: Context, place: CitationTarget, names: NoteNames) -> C
             code="other_section",
         )
     vault = "" if home.vault == context.vault else home.vault
-    return replace(_make_passage(note, section, first, last), vault=vault)
+    starts = note.outline.line_starts
+    data = reading.utf8_bytes(note)
+    start = starts[first - 1]
+    stop = starts[last] if last < len(starts) else len(data)
+    return CitedPassage(
+        vault=vault,
+        path=note.path,
+        heading=f"{'#' * section.level} {section.title}" if section else "",
+        first=first,
+        last=last,
+        start=start,
+        stop=stop,
+        hash=note.hash,
+        text=_original_text(note, start, stop),
+        note=note,
+    )
 
 
 def check_quote(passage: CitedPassage, quote: str) -> None:
@@ -208,9 +219,15 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
     """
     if _contains_quote(passage.text, quote):
         return
+    rows = _note_lines(passage.note)
+    hint = "it is nowhere in that note"
+    for start, stop in ((start, start + size) for size in (1, 2, 3) for start in range(len(rows) - size + 1)):
+        if _contains_quote("\n".join(rows[start:stop]), quote):
+            hint = f"it is in line {stop}" if stop == start + 1 else f"it is in lines {start + 1}-{stop}"
+            break
     raise NotFound(
         f"“{quote[:80]}” isn't in lines {passage.first}-{passage.last} of {passage.path}",
-        hint=_quote_hint(passage, quote),
+        hint=hint,
         code="not_quoted",
     )
 
@@ -240,19 +257,14 @@ def _resolve_note(context: Context, target: str, names: NoteNames) -> tuple[Cont
         if name in {MAIN_VAULT, context.vault}:
             hint = f"a note of this vault goes without '{name}:'"
             continue
-        home = _open_vault(context, name)
+        try:
+            home = context.scripting.open_vault(name) if name else None
+        except KnapError:
+            home = None
         path = _find_path(home, rest, names) if home else None
         if home and path:
             return home, path
     raise NotFound(f"there is no note '{target}'", hint=hint, code="no_note")
-
-
-def _open_vault(context: Context, name: str) -> Context | None:
-    """Open another vault; None where it can't be opened."""
-    try:
-        return context.scripting.open_vault(name) if name else None
-    except KnapError:
-        return None
 
 
 def _find_path(context: Context, target: str, names: NoteNames) -> NotePath | None:
@@ -276,34 +288,12 @@ def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
     raise NotFound(f"{note.path} has no heading '{headings[-1]}'", code="no_heading")
 
 
-def _make_passage(note: Note, section: Section | None, first: int, last: int) -> CitedPassage:
-    starts = note.outline.line_starts
-    data = _note_bytes(note)
-    start = starts[first - 1]
-    stop = starts[last] if last < len(starts) else len(data)
-    return CitedPassage(
-        path=note.path,
-        heading=f"{'#' * section.level} {section.title}" if section else "",
-        first=first,
-        last=last,
-        start=start,
-        stop=stop,
-        hash=note.hash,
-        text=_original_text(note, start, stop),
-        note=note,
-    )
-
-
-def _note_bytes(note: Note) -> bytes:
-    return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
-
-
 def _original_text(note: Note, start: int, stop: int) -> str:
     """Return the text of a span, with the original text in place of blocks of pending edits."""
     # Pending edits are written into the note as blocks; a citation is checked against the text that they replace.
     original = chunker.restore_original(note.raw, note.outline)
     if original is None:
-        return parser.decode_text(_note_bytes(note)[start:stop])
+        return parser.decode_text(reading.utf8_bytes(note)[start:stop])
     original_lines: list[bytes] = []
     offset = 0
     for row in original.data.splitlines(keepends=True):
@@ -315,7 +305,7 @@ def _original_text(note: Note, start: int, stop: int) -> str:
 
 
 def _note_lines(note: Note) -> list[str]:
-    return [parser.decode_text(row) for row in _note_bytes(note).splitlines()]
+    return [parser.decode_text(row) for row in reading.utf8_bytes(note).splitlines()]
 
 
 def _contains_quote(text: str, quote: str) -> bool:
@@ -332,15 +322,6 @@ def _contains_quote(text: str, quote: str) -> bool:
 def _fold_text(text: str) -> str:
     folded = unicodedata.normalize("NFC", text).translate(_FOLD_TABLE)
     return " ".join(_MARKDOWN_MARKS.sub("", folded).split()).casefold()
-
-
-def _quote_hint(passage: CitedPassage, quote: str) -> str:
-    rows = _note_lines(passage.note)
-    for size in (1, 2, 3):
-        for start in range(len(rows) - size + 1):
-            if _contains_quote("\n".join(rows[start : start + size]), quote):
-                return f"it is in lines {start + 1}-{start + size}" if size > 1 else f"it is in line {start + 1}"
-    return "it is nowhere in that note"
 
 
 _LINES_SUFFIX: Final = re.compile(
@@ -442,7 +423,28 @@ def find_citations(answer: str) -> list[ParsedCitation]:
     citations: list[ParsedCitation] = []
     for link in links:
         before = data[citations[-1].stop if citations else 0 : link.start].decode(errors="replace")
-        citations.append(_parse_citation(data, link, before.rpartition("\n\n")[2]))
+        suffix = _LINES_SUFFIX.match(data, link.stop)
+        alias = _LINES_ALIAS.fullmatch(link.alias.strip()) if link.alias else None
+        numbers = [int(one) for one in (suffix or alias).groups() if one] if (suffix or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
+        name = link.alias if link.alias and alias is None else link.target or " > ".join(link.headings)
+        paragraph = before.rpartition("\n\n")[2]
+        quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(paragraph)]
+        citations.append(
+            ParsedCitation(
+                start=link.start,
+                stop=suffix.end() if suffix else link.stop,
+                target=link.target,
+                headings=link.headings,
+                block=link.block,
+                first=numbers[0] if numbers else 0,
+                last=max(numbers[-1], 1) if numbers else 0,
+                # A short quotation may be a name.
+                quotes=tuple(
+                    one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS
+                ),
+                shown=name.rpartition("/")[2].removesuffix(".md"),
+            )
+        )
     return citations
 
 
@@ -492,30 +494,6 @@ def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
     return data.decode(errors="replace")
 
 
-def _parse_citation(data: bytes, link: Link, before: str) -> ParsedCitation:
-    suffix = _LINES_SUFFIX.match(data, link.stop)
-    alias = _LINES_ALIAS.fullmatch(link.alias.strip()) if link.alias else None
-    numbers = [int(one) for one in (suffix or alias).groups() if one] if (suffix or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
-    name = link.alias if link.alias and alias is None else link.target or " > ".join(link.headings)
-    return ParsedCitation(
-        start=link.start,
-        stop=suffix.end() if suffix else link.stop,
-        target=link.target,
-        headings=link.headings,
-        block=link.block,
-        first=numbers[0] if numbers else 0,
-        last=max(numbers[-1], 1) if numbers else 0,
-        quotes=_find_quotes(before),
-        shown=name.rpartition("/")[2].removesuffix(".md"),
-    )
-
-
-def _find_quotes(before: str) -> tuple[str, ...]:
-    """Return the long quotations of a text; a short one may be a name."""
-    quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(before)]
-    return tuple(one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS)
-
-
 _CONTEXT_LINES: Final = 3
 _MAX_LINES: Final = 60
 _MAX_CHARS: Final = 2_000
@@ -562,28 +540,19 @@ def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
 
 def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
     mark, names = prompting.new_mark(), NoteNames()
-    failing = "\n\n".join(_failure_text(one, _target_excerpt(one, context, names), mark) for one in checked.failures)
-    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
-
-
-def _failure_text(failure: CitationFailure, excerpt: str, mark: str) -> str:
-    hint = f" ({failure.hint})" if failure.hint else ""
-    line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
-    return f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line
-
-
-def _target_excerpt(failure: CitationFailure, context: Context, names: NoteNames) -> str:
-    """Return the lines that a citation points to, or those of the section or note where the lines are wrong."""
-    citation = failure.parsed
-    places = (
-        citation.place,
-        CitationTarget(target=citation.target, headings=citation.headings),
-        CitationTarget(target=citation.target),
-    )
-    for place in places:
-        try:
-            passage = find_passage(context, place, names)
-        except KnapError:
-            continue
-        return number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
-    return ""
+    failing: list[str] = []
+    for failure in checked.failures:
+        hint = f" ({failure.hint})" if failure.hint else ""
+        line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
+        # The lines that the citation points to, or those of the section or note where the lines are wrong.
+        target, headings = failure.parsed.target, failure.parsed.headings
+        whole = CitationTarget(target=target)
+        excerpt = ""
+        for place in (failure.parsed.place, CitationTarget(target=target, headings=headings), whole):
+            with suppress(KnapError):
+                passage = find_passage(context, place, names)
+                excerpt = number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
+                break
+        failing.append(f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line)
+    rows = "\n\n".join(failing)
+    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{rows}"

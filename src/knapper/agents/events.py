@@ -223,7 +223,9 @@ class TraceRecorder:
                 self._end_text()
                 self._entries.append({"kind": "round", "number": event.number, "limit": event.limit})
             case ToolResult():
-                entry = self._entry_of_call(event)
+                call_id = _make_encodable(event.id)[:MAX_VALUE_CHARS]
+                of_call = (one for one in reversed(self._entries) if one.get("id") == call_id)
+                entry = next(of_call, None) or self._begin_call(event)
                 entry |= {"success": event.success, "summary": _make_encodable(event.summary)[:MAX_VALUE_CHARS]}
                 entry |= {"chars": event.chars, "truncated": event.truncated}
                 self._set_value(entry, "answer", dict(event.answer))
@@ -240,12 +242,6 @@ class TraceRecorder:
             entry: TraceEntry = {"kind": "text"}
             self._set_value(entry, "text", text)
             self._entries.append(entry)
-
-    def _entry_of_call(self, event: ToolResult) -> TraceEntry:
-        for entry in reversed(self._entries):
-            if entry.get("id") == _make_encodable(event.id)[:MAX_VALUE_CHARS]:
-                return entry
-        return self._begin_call(event)
 
     def _begin_call(self, event: ToolCall | ToolResult) -> TraceEntry:
         call_id, name = (_make_encodable(text)[:MAX_VALUE_CHARS] for text in (event.id, event.name))

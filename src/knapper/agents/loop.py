@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Literal, Protocol, TypeVar, cast
 
 import pydantic_ai
-from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode, ModelRetry, RunContext, capture_run_messages
+from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRetry, RunContext, capture_run_messages
 from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -301,16 +301,23 @@ class StageAgent(Generic[SettingsT_co]):
 
 def _prompt_for_corrections(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Put what a reader has against a text in the reader's own words, without the library's around them."""
-    return [
-        replace(one, parts=[_own_words(part) for part in one.parts]) if isinstance(one, ModelRequest) else one
-        for one in messages
-    ]
-
-
-def _own_words(part: ModelRequestPart) -> ModelRequestPart:
-    if isinstance(part, RetryFeedbackPart) and part.retry.cause == "model_retry" and isinstance(part.content, str):
-        return UserPromptPart(content=part.content)
-    return part
+    corrected: list[ModelMessage] = []
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            corrected.append(message)
+            continue
+        parts: list[ModelRequestPart] = []
+        for part in message.parts:
+            if (
+                isinstance(part, RetryFeedbackPart)
+                and part.retry.cause == "model_retry"
+                and isinstance(part.content, str)
+            ):
+                parts.append(UserPromptPart(content=part.content))
+            else:
+                parts.append(part)
+        corrected.append(replace(message, parts=parts))
+    return corrected
 
 
 class _ReplyReader(Generic[OutputT, ReplyT]):
@@ -402,7 +409,13 @@ async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, e
                 progress.messages = [*run.all_messages(), node.request]
                 if task.is_done():
                     return "done"
-                await _stream_reply(node, run, task, progress, emit)
+                progress.replies.append("")
+                async with node.stream(run.ctx) as stream:
+                    async for event in stream:
+                        added = replies.added_text(event)
+                        progress.replies[-1] += added
+                        if added and task.streams_text:
+                            emit(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
                 if task.streams_text:
                     emit(model_usage.make_usage_event(model_usage.read_usage(usage)))
             elif Agent.is_call_tools_node(node):
@@ -415,22 +428,6 @@ async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, e
                     return reached
                 await _run_calls(node, run, task.session, emit)
     return "said"
-
-
-async def _stream_reply(
-    node: ModelRequestNode[ToolSession, str],
-    run: AgentRun[ToolSession, str],
-    task: LoopTask,
-    progress: LoopProgress,
-    emit: EventSink,
-) -> None:
-    progress.replies.append("")
-    async with node.stream(run.ctx) as stream:
-        async for event in stream:
-            added = replies.added_text(event)
-            progress.replies[-1] += added
-            if added and task.streams_text:
-                emit(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
 
 
 def _count_round(
@@ -641,12 +638,14 @@ def _search(context: Context, question: Question, queries: Sequence[str]) -> lis
     scores = snapshot.reciprocal_rank_fusion(rankings)
     ranked = list(passages.values())
     best = sorted(scores, key=lambda place: (-scores[place], place))[:_MAX_PASSAGES]
-    return [_shorten(ranked[place]) for place in best]
-
-
-def _shorten(hit: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    kept = {name: hit[name] for name in ("heading", "start_line", "end_line")}
-    return {"path": hit["source"], **kept, "content": search.preview(str(hit["content"]), _MAX_PASSAGE_CHARS)}
+    return [
+        {
+            "path": hit["source"],
+            **{name: hit[name] for name in ("heading", "start_line", "end_line")},
+            "content": search.preview(str(hit["content"]), _MAX_PASSAGE_CHARS),
+        }
+        for hit in (ranked[place] for place in best)
+    ]
 
 
 def _failed(call_id: str, problem: str, emit: EventSink) -> Answer:

@@ -91,12 +91,19 @@ def sanitize_answer(answer: str) -> tuple[str, tuple[str, ...]]:
     for _ in range(_MAX_PASSES):
         # The answer is read twice, as Obsidian shows it and as other renderers do: what is a comment for one can be
         # an image for the other.
-        edits = _outermost_edits(
-            {*_find_unsafe(data, notes), *_find_unsafe(data, notes, _OBSIDIAN_ONLY.sub(_blank_out, data))}
+        # Of the same length, so that spans found in it are valid in the answer.
+        elsewhere = _OBSIDIAN_ONLY.sub(
+            lambda match: (b"*" if match[0].endswith(b"---") else b"z") * len(match[0]), data
         )
-        if not edits:
+        unsafe = {*_find_unsafe(data, notes), *_find_unsafe(data, notes, elsewhere)}
+        outermost: list[ByteReplacement] = []
+        for edit in sorted(unsafe, key=lambda edit: (edit[0], -edit[1])):
+            if not outermost or edit[0] >= outermost[-1][1]:
+                outermost.append(edit)
+        if not outermost:
             return data.decode(errors="replace"), tuple(notes)
-        for start, stop, text in edits:
+        # From the last to the first, so that the spans of the others stay valid.
+        for start, stop, text in reversed(outermost):
             data = data[:start] + text + data[stop:]
     data = data.replace(b"<", b"&lt;").replace(b"![", b"!\\[")
     return data.decode(errors="replace"), tuple(notes)
@@ -115,31 +122,14 @@ def _find_unsafe(data: bytes, notes: dict[str, None], shown: bytes | None = None
         if data[link.start : link.start + 1] == b"!" and (
             links.is_external(link.target) or _SCHEMELESS_ADDRESS.match(link.target) is not None
         ):
-            host = _host_name(link.target)
+            address = link.target.replace("\\", "/").partition("//")[2]
+            host = address.partition("/")[0].partition("?")[0].rpartition("@")[2]
+            host = re.sub(r"[^\w.:-]", "", host[:_MAX_HOST_CHARS] or link.target[:20])
             notes[f"an image from {host} was left out of the answer"] = None
             yield link.start, link.stop, f"[image left out: {host}]".encode()
     for start, stop in outline.code_spans:
         if data[start : start + 1] == b"<":
             yield start, stop, data[start:stop].replace(b"<", b"&lt;")
-
-
-def _outermost_edits(edits: set[ByteReplacement]) -> list[ByteReplacement]:
-    """Return the edits that lie within no other edit, the last one first."""
-    outermost: list[ByteReplacement] = []
-    for edit in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
-        if not outermost or edit[0] >= outermost[-1][1]:
-            outermost.append(edit)
-    return outermost[::-1]
-
-
-def _blank_out(match: re.Match[bytes]) -> bytes:
-    # Of the same length, so that spans found in the result are valid in the answer.
-    return b"*" * len(match[0]) if match[0].endswith(b"---") else b"z" * len(match[0])
-
-
-def _host_name(target: str) -> str:
-    host = target.replace("\\", "/").partition("//")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
-    return re.sub(r"[^\w.:-]", "", host[:_MAX_HOST_CHARS] or target[:20])
 
 
 PromptName = Literal[

@@ -219,7 +219,16 @@ class ToolSession:
 
     def definitions(self) -> list[ToolDefinition]:
         """Return the definitions of the tools that the model is shown."""
-        table = [_describe_row(row, brief=self.brief) for name, row in self.rows.items() if name in self.listed_names]
+        table = [
+            ToolDefinition(
+                name=row.name,
+                description=registry.describe(row, brief=self.brief),
+                parameters_json_schema=registry.parameter_schema(row, brief=self.brief),
+                sequential=row.effect != "read",
+            )
+            for name, row in self.rows.items()
+            if name in self.listed_names
+        ]
         own = [tool.definition for tool in self.own.values()]
         has_more = not self.brief or self.results.has_cut
         return [*own, *table, *(one for one in self.loop_tools if has_more or one.name != GET_CONTINUATION)]
@@ -325,7 +334,15 @@ class TableToolset(AbstractToolset[ToolSession]):
 
     async def get_tools(self, ctx: RunContext[ToolSession]) -> dict[str, ToolsetTool[ToolSession]]:
         """Return the definitions of the tools that the turn has."""
-        return {one.name: self._tool(one) for one in ctx.deps.definitions()}
+        return {
+            one.name: ToolsetTool(
+                toolset=self,
+                tool_def=one,
+                max_retries=_TOOL_RETRIES,
+                args_validator=ArgumentValidator(one),
+            )
+            for one in ctx.deps.definitions()
+        }
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[ToolSession], tool: ToolsetTool[ToolSession]
@@ -345,20 +362,19 @@ class TableToolset(AbstractToolset[ToolSession]):
         row = session.rows.get(name)
         if name in session.own or (row is not None and row.effect == "read"):
             return await _run_tool(session, call_id, name, arguments)
-        if row is None or call_id in session.truncated_call_ids:
-            return _refuse_call(session, call_id, name, row)
+        if row is None:
+            hint = registry.suggest_tools(name, (each.name for each in session.rows.values() if not each.is_twin))
+            missing = NotFound(f"there is no tool '{name[:80]}' here", hint=hint, code="no_tool")
+            return _return_answer(session, call_id, CALL_TOOL, answers.as_json(missing.as_dict()))
+        if call_id in session.truncated_call_ids:
+            cut = BadInput(
+                _TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off"
+            )
+            return _return_answer(session, call_id, name, answers.as_json(cut.as_dict()))
         # A cancelled turn must not leave a half-done write: the task is shielded and `finish_writes` waits for it.
         task = asyncio.create_task(_run_tool(session, call_id, name, arguments))
         session.write_tasks.add(task)
         return await asyncio.shield(task)
-
-    def _tool(self, definition: ToolDefinition) -> ToolsetTool[ToolSession]:
-        return ToolsetTool(
-            toolset=self,
-            tool_def=definition,
-            max_retries=_TOOL_RETRIES,
-            args_validator=ArgumentValidator(definition),
-        )
 
 
 class ArgumentValidator:
@@ -377,19 +393,10 @@ class ArgumentValidator:
         return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
 
-def _describe_row(row: ToolSpec, *, brief: bool) -> ToolDefinition:
-    return ToolDefinition(
-        name=row.name,
-        description=registry.describe(row, brief=brief),
-        parameters_json_schema=registry.parameter_schema(row, brief=brief),
-        sequential=row.effect != "read",
-    )
-
-
 async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Arguments) -> str:
     began = time.monotonic()
     # A cancelled turn abandons the thread of a tool that only reads; calls that may write run in a shielded task.
-    answer = await anyio.to_thread.run_sync(
+    answer: Answer = await anyio.to_thread.run_sync(
         _answer_call, session, name, arguments, abandon_on_cancel=True, limiter=session.threads
     )
     session.usage_rows.append(
@@ -402,7 +409,13 @@ async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Ar
     )
     await anyio.to_thread.run_sync(_record_writes, session, answer, limiter=session.threads)
     if name == FIND_TOOL:
-        answer = _keep_offered(session, answer)
+        results = answer.get("results")
+        if isinstance(results, list):
+            # Tools that this session doesn't have aren't offered.
+            offered: list[JSONValue] = [
+                row for row in results if isinstance(row, dict) and row.get("name") in session.rows
+            ]
+            answer = {**answer, "results": offered, "total": len(offered)}
         session.listed_names |= {str(row["name"]) for row in objects_in(answer.get("results")) if "name" in row}
     return _return_answer(session, call_id, name, answer)
 
@@ -439,16 +452,6 @@ def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValu
     except KnapError:
         return replies.plain_spaces(value)
     return value
-
-
-def _refuse_call(session: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
-    """Return an error for a tool that doesn't exist or a call whose arguments are cut off."""
-    if row is None:
-        hint = registry.suggest_tools(name, (each.name for each in session.rows.values() if not each.is_twin))
-        missing = NotFound(f"there is no tool '{name[:80]}' here", hint=hint, code="no_tool")
-        return _return_answer(session, call_id, CALL_TOOL, answers.as_json(missing.as_dict()))
-    cut = BadInput(_TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off")
-    return _return_answer(session, call_id, name, answers.as_json(cut.as_dict()))
 
 
 def _read_on(session: ToolSession, call_id: str, arguments: Arguments) -> str:
@@ -505,17 +508,15 @@ def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> Non
     status = answer.get("status")
     if status == "applied" and answer.get("change_id"):
         session.changes.append(str(answer["change_id"]))
-    for proposal in _new_proposals(answer, session.context.vault):
+    if status == "proposed" and answer.get("proposal_id"):
+        new_proposals = [str(answer["proposal_id"])]
+    else:
+        # Those of the script that it ran, in this vault.
+        rows = objects_in(answer.get("proposals"))
+        new_proposals = [str(row["id"]) for row in rows if row.get("vault") == session.context.vault and "id" in row]
+    for proposal in new_proposals:
         session.proposals.append(proposal)
         session.pending_events.append(ProposalEvent(proposal=proposals.show_proposal(session.context, proposal)))
-
-
-def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
-    """Return the ids of a call's proposals in a vault: its own, or those of the script that it ran."""
-    if answer.get("status") == "proposed" and answer.get("proposal_id"):
-        return [str(answer["proposal_id"])]
-    rows = objects_in(answer.get("proposals"))
-    return [str(row["id"]) for row in rows if row.get("vault") == vault and "id" in row]
 
 
 def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Arguments]:
@@ -524,14 +525,3 @@ def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Argu
     if name == CALL_TOOL or name not in session.rows:
         return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
     return name, replies.fit_arguments(replies.read_arguments(inner), registry.parameter_schema(session.rows[name]))
-
-
-def _keep_offered(session: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """Drop tools that this session doesn't have from the answer of ``find_tool``."""
-    results = answer.get("results")
-    if not isinstance(results, list):
-        return dict(answer)
-    offered_rows: list[JSONValue] = [
-        row for row in results if isinstance(row, dict) and row.get("name") in session.rows
-    ]
-    return {**answer, "results": offered_rows, "total": len(offered_rows)}

@@ -17,7 +17,13 @@ __all__ = ["Hub", "open_hub", "open_vault"]
 
 def open_hub(settings: Settings, *, only: bool = False, client: str = "") -> Hub:
     """Open the hub of a server, of the chosen vault alone, or of what one client may open; see `Hub`."""
-    return Hub(settings, _find_offer, only=only, client=client)
+
+    def find_offer() -> Offer:
+        from knapper.app import pipelines  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
+
+        return pipelines.answer_offer
+
+    return Hub(settings, find_offer, only=only, client=client)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
@@ -25,9 +31,3 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     from knapper.app import vault  # noqa: PLC0415 - a server's first answer needn't wait for the index's libraries
 
     return vault.open_vault(settings, client=client)
-
-
-def _find_offer() -> Offer:
-    from knapper.app import pipelines  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
-
-    return pipelines.answer_offer

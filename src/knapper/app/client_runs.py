@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.runs import executor, model, retrieving, service
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from knapper.agents.runs.engine import AskPerson, RunEngine
     from knapper.agents.runs.model import CheckpointEvent, RunNode, RunRecord
     from knapper.agents.runs.service import RunDetails
-    from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import Checkpoint
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
@@ -107,7 +107,10 @@ def resolve_limits(
     """
     owner_limits = runs.configured_limits(settings)
     base_limits = previous or owner_limits
-    new_limits = replace(base_limits, **_limit_fields(requested))
+    wanted: dict[str, float | int] = {name: int(number) for name, number in requested.items() if name != "minutes"}
+    if "minutes" in requested:
+        wanted["seconds"] = requested["minutes"] * 60
+    new_limits = replace(base_limits, **wanted)
     if grants.is_person:
         return new_limits
     for name in requested:
@@ -115,7 +118,7 @@ def resolve_limits(
         if _exceeds(name, getattr(new_limits, field_name), getattr(owner_limits, field_name)):
             raise RefusedError(
                 f"{name} is {requested[name]:g}, which is more than the owner allows",
-                hint=f"give {_format_limit(name, owner_limits)} at most, or leave it out; runs.{name} sets it",
+                hint=f"give {limit_value(name, owner_limits):,.10g} at most, or leave it out; runs.{name} sets it",
                 code="over_limit",
             )
     # Lower a run's earlier limits to what the owner allows now.
@@ -154,21 +157,10 @@ def limit_value(name: str, limits: RunLimits) -> float:
     return value
 
 
-def _limit_fields(requested: Mapping[str, float]) -> dict[str, float | int]:
-    fields_by_name: dict[str, float | int] = {
-        name: int(number) for name, number in requested.items() if name != "minutes"
-    }
-    return {**fields_by_name, "seconds": requested["minutes"] * 60} if "minutes" in requested else fields_by_name
-
-
 def _exceeds(name: str, number: float, most: float) -> bool:
     if name in _ZERO_IS_UNLIMITED:
         return bool(most) and (not number or number > most)
     return number > most
-
-
-def _format_limit(name: str, most: RunLimits) -> str:
-    return f"{limit_value(name, most):,.10g}"
 
 
 def describe_options(opened_runs: OpenedRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:
@@ -183,30 +175,23 @@ def describe_options(opened_runs: OpenedRuns, grants: Grants, model: Callable[[]
     default_limits = runs.configured_limits(settings)
     strategies: list[JSONValue] = [strategy.as_dict() for strategy in runs.configured_strategies(settings).all()]
     ranges = limit_ranges(settings, grants)
-    return {
+    options: dict[str, JSONValue] = {
         "strategies": strategies,
         "strategy": settings.runs.strategy,
         "code_mode": settings.runs.code_mode,
         "profiles": [*list_profiles(settings)],
         "limits": {name: limit_value(name, default_limits) for name in ranges},
         "ranges": {name: {"least": least, "most": most} for name, (least, most) in ranges.items()},
-        **_model_status(model),
-        **_sandbox_status(opened_runs),
     }
-
-
-def _model_status(name: Callable[[], str]) -> dict[str, JSONValue]:
     try:
-        return {"model": name(), "model_hint": ""}
+        options |= {"model": model(), "model_hint": ""}
     except SetupError as error:
-        return {"model": None, "model_hint": f"{error.message}: {error.hint}"}
-
-
-def _sandbox_status(opened_runs: OpenedRuns) -> dict[str, JSONValue]:
+        options |= {"model": None, "model_hint": f"{error.message}: {error.hint}"}
     try:
-        return {"sandbox_ready": opened_runs.is_ready(), "sandbox_hint": ""}
+        options |= {"sandbox_ready": opened_runs.is_ready(), "sandbox_hint": ""}
     except KnapError as error:
-        return {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
+        options |= {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
+    return options
 
 
 def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
@@ -233,20 +218,13 @@ def visible_clients(opened_runs: OpenedRuns, client: str) -> Sequence[str]:
     hub = opened_runs.hub
     if not hub.settings.client(client).grants.is_person:
         return (client,)
-    vaults_by_client = opened_runs.store.clients().items()
-    return [
-        name
-        for name, other_vaults in vaults_by_client
-        if name == client or _can_see_client(hub, client, name, (opened_runs.vault, *other_vaults))
-    ]
-
-
-def _can_see_client(hub: Hub, person: str, other: str, vaults: Sequence[str]) -> bool:
-    """Return whether a person may see everything that an agent working for another client sees in these vaults."""
-    existing_vaults = [
-        vault for vault in vaults if vault in hub.vaults
-    ]  # of one that is gone, nobody says what is hidden
-    return all(hub.covers_agent_view(person, other, vault) for vault in existing_vaults)
+    names: list[str] = []
+    for name, other_vaults in opened_runs.store.clients().items():
+        # Of a vault that is gone, nobody says what is hidden.
+        vaults = [vault for vault in (opened_runs.vault, *other_vaults) if vault in hub.vaults]
+        if name == client or all(hub.covers_agent_view(client, name, vault) for vault in vaults):
+            names.append(name)
+    return names
 
 
 ANSWER_S: Final = 600.0
@@ -428,11 +406,8 @@ class ClientRuns:
         return self.opened_runs.checkpoints.answer(question.id, parsed_answer, self.grants)
 
     def _engine(self, model: str) -> RunEngine:
-        person = self._asked_elsewhere if self.grants.is_person else None
+        person = partial(self.opened_runs.wait_for_answer, most_s=ANSWER_S) if self.grants.is_person else None
         return self.open_engine(self.opened_runs, model, person)
-
-    def _asked_elsewhere(self, point: CheckpointEvent) -> Awaitable[str]:
-        return self.opened_runs.wait_for_answer(point, most_s=ANSWER_S)
 
 
 def _run_not_found(run_id: str) -> NotFound:

@@ -175,10 +175,14 @@ class TaskOrder:
 def restrict_to_visible(preset: Preset, view: View) -> Preset:
     """Return a preset as a client may see it: without the notes and folders that are hidden from it."""
     scope = preset.scope
-    excluded_folders = tuple(folder for folder in scope.excluded_folders if _is_folder_visible(view, folder))
+    excluded: list[str] = []
+    for raw in scope.excluded_folders:
+        folder = raw.strip().strip("/")
+        if folder and is_visible(view, folder) and is_visible(view, NotePath(f"{folder}/{_PROBE_NOTE}")):
+            excluded.append(raw)
     return replace(
         preset,
-        scope=replace(scope, excluded_folders=excluded_folders),
+        scope=replace(scope, excluded_folders=tuple(excluded)),
         added=tuple(added_path for added_path in preset.added if is_visible(view, added_path)),
     )
 
@@ -236,11 +240,6 @@ def is_visible(view: View, raw: str) -> bool:
         return view.visible(view.parse(raw))
     except KnapError:
         return False
-
-
-def _is_folder_visible(view: View, raw: str) -> bool:
-    folder = raw.strip().strip("/")
-    return bool(folder) and is_visible(view, folder) and is_visible(view, NotePath(f"{folder}/{_PROBE_NOTE}"))
 
 
 def _difference(every: Iterable[str], shown: Iterable[str]) -> list[str]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Final
 from knapper.index import refresh
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from knapper.config import Settings
     from knapper.index.models.e5 import ModelRecord
     from knapper.index.store import IndexStore
@@ -111,15 +109,10 @@ def estimate_time(store: IndexStore) -> EmbedTime | None:
 
     The machine multiplies matrices as large as the model's, for as many tokens as the passages have.
     """
-    from knapper.index.models.e5 import tokens_per_second  # noqa: PLC0415 - as above
+    from knapper.index.models.e5 import count_tokens, tokens_per_second  # noqa: PLC0415 - as above
 
     count, texts = refresh.sample_texts(store, _SAMPLE)
     if not texts:
         return None
-    return EmbedTime(passages=count, per_second=_estimate_rate(texts, tokens_per_second()), is_measured=False)
-
-
-def _estimate_rate(texts: Sequence[str], tokens_per_second: float) -> float:
-    from knapper.index.models.e5 import count_tokens  # noqa: PLC0415 - as above
-
-    return tokens_per_second * len(texts) / sum(map(count_tokens, texts))
+    per_second = tokens_per_second() * len(texts) / sum(map(count_tokens, texts))
+    return EmbedTime(passages=count, per_second=per_second, is_measured=False)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from knapper.changes.proposals.refusals import LoggedRefusal
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
-    from knapper.tools.shapes.write import ChangeRow, ProposalRow
 
     RowT = TypeVar("RowT")
 
@@ -191,11 +190,18 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
     folder = hub.open().folder
     with ExitStack() as stack:
         opened = stack.enter_context(schedules.open_sessions(hub))
+        context = hub.context(client=TERMINAL_CLIENT)
+        runs: RunStore | None = None
+        if has_runs(hub):
+            from knapper.agents.runs import store  # noqa: PLC0415 - seconds that only a vault with runs should cost
+
+            runs = store.open_run_store(folder)
+            _ = stack.callback(runs.shut)
         yield HistorySources(
-            context=hub.context(client=TERMINAL_CLIENT),
+            context=context,
             folder=folder,
             sessions={client or TERMINAL_CLIENT: one.store for client, one in opened.items()},
-            runs=_open_runs(folder, stack) if has_runs(hub) else None,
+            runs=runs,
             schedules=schedules.open_schedules(hub).all(),
             paused=clients.list_paused(hub, TERMINAL_CLIENT),
         )
@@ -245,14 +251,6 @@ def has_runs(hub: Hub, vault: str = "") -> bool:
     return (hub.open(vault).folder / _RUNS_FILE).is_file()
 
 
-def _open_runs(folder: Path, stack: ExitStack) -> RunStore:
-    from knapper.agents.runs import store  # noqa: PLC0415 - seconds that only a vault with runs should cost
-
-    opened = store.open_run_store(folder)
-    _ = stack.callback(opened.shut)
-    return opened
-
-
 def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     """Read a page of the history.
 
@@ -280,9 +278,11 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     wanted = (entry for entry in recent if (cut is None or entry.key < cut) and reading.wants(entry))
     found = list(islice(wanted, query.limit + 1))
     entries = found[: query.limit]
-    return HistoryPage(
-        entries=entries, limit=query.limit, next=_format_cursor(entries[-1].key) if len(found) > query.limit else ""
-    )
+    following = ""
+    if len(found) > query.limit:
+        at, entry_id, rank = entries[-1].key
+        following = f"{at.isoformat().replace('+00:00', 'Z')}/{rank}/{entry_id}"
+    return HistoryPage(entries=entries, limit=query.limit, next=following)
 
 
 def group_by_work(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
@@ -321,29 +321,22 @@ def _parse_cursor(text: str) -> SortKey:
     return journal.parse_moment(moment).astimezone(UTC), entry_id, int(rank or -1)
 
 
-def _format_cursor(key: SortKey) -> str:
-    return f"{key[0].isoformat().replace('+00:00', 'Z')}/{key[2]}/{key[1]}"
-
-
 def _resolve_note(context: Context, raw: str) -> str:
     def has_rows(path: str) -> bool:
         if not journal.may_see(context, path):
             return False
         if undo.read_latest(context.writer.state.journal, ChangeFilter(path=path), limit=1):
             return True
+        if not context.writer.proposals.latest(ProposalFilter(path=path), limit=1):
+            return False
         # Proposals are found in any spelling of the path, and all else in the vault's alone.
-        return bool(context.writer.proposals.latest(ProposalFilter(path=path), limit=1)) and not _exists(context, path)
+        for resolve in (context.view.locate, partial(resolve_folder, context)):
+            with suppress(NotFound, Ambiguous):
+                if name_key(resolve(path)) == name_key(path):
+                    return False
+        return True
 
     return resolve_filter(context, raw, has_rows)
-
-
-def _exists(context: Context, path: str) -> bool:
-    """Return whether there is a visible file or folder at a path, in any spelling."""
-    for resolve in (context.view.locate, partial(resolve_folder, context)):
-        with suppress(NotFound, Ambiguous):
-            if name_key(resolve(path)) == name_key(path):
-                return True
-    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,25 +381,22 @@ class _Reading:
             return kept.latest_turns(until=self.until, work=work, path=self.note, limit=limit, offset=offset)
 
         for session_id, turn in _read_in_batches(read):
-            asked = self._asked(client, session_id, turn)
+            run_id, notes = str(turn.outcome.get("run_id") or ""), self._visible([turn.file])
+            asked = Entry(
+                at=turn.at.astimezone(UTC),
+                kind="asked",
+                id=f"{session_id}/{turn.number:06}",
+                work=run_id or session_id,
+                client=client,
+                text=_shorten(turn.question),
+                notes=notes,
+                note_count=len(notes),
+                session_id=session_id,
+                run_id=run_id,
+            )
             found = self._found(asked, turn.outcome)
             if self._is_about_note(asked, found):
                 yield from (found, asked)
-
-    def _asked(self, client: str, session_id: str, turn: Exchange) -> Entry:
-        run_id, notes = str(turn.outcome.get("run_id") or ""), self._visible([turn.file])
-        return Entry(
-            at=turn.at.astimezone(UTC),
-            kind="asked",
-            id=f"{session_id}/{turn.number:06}",
-            work=run_id or session_id,
-            client=client,
-            text=_shorten(turn.question),
-            notes=notes,
-            note_count=len(notes),
-            session_id=session_id,
-            run_id=run_id,
-        )
 
     def _found(self, asked: Entry, outcome: Mapping[str, JSONValue]) -> Entry:
         selected = objects_in(object_or_empty(outcome.get("context")).get("notes"))
@@ -543,7 +533,19 @@ class _Reading:
             path=self.note, work=self.query.work, since=self.since, until=self.until, client=self.query.client
         )
         for summary, row in proposals.iterate_proposals(self.sources.context, criteria):
-            proposed = _describe_proposal(summary, row)
+            undone = f", {'part of it ' if row['undone'] == 'part' else ''}undone" if "undone" in row else ""
+            proposed = Entry(
+                at=summary.created.astimezone(UTC),
+                kind="proposed",
+                id=summary.id,
+                work=summary.run or summary.id,
+                client=summary.client,
+                text=_shorten(row.get("reason", "")),
+                state=f"{summary.status.replace('_', ' ')}{undone}",
+                notes=(summary.path,) if summary.path else (),
+                note_count=summary.files,
+                proposal_id=summary.id,
+            )
             if summary.has_undated_rejection:
                 reason = self._reason(summary, summary.rejection)
                 yield replace(proposed, kind="rejected", client="", text=reason, state="", undated=True)
@@ -578,7 +580,20 @@ class _Reading:
             )
 
         for one in _read_in_batches(read):
-            entry = _describe_refusal(one, self._visible([one.request.path]))
+            notes = self._visible([one.request.path])
+            name = f"refused-{one.id:08}"
+            entry = Entry(
+                at=one.at.astimezone(UTC),
+                kind="refused",
+                id=name,
+                work=one.run or name,
+                client=one.client,
+                text=_shorten(one.request.reason),
+                state=f"wanted to {wish}" if (wish := _WISHES.get(one.request.action)) else "",
+                notes=notes,
+                note_count=len(notes),
+                times=one.request.times if one.request.times > 1 else 0,
+            )
             # Who sees all is told of folders that hold no notes, too.
             is_shown = bool(entry.notes) or not one.request.path or context.view.policy.sees_all
             if is_shown and self.query.work in {"", entry.work} and self._is_about_note(entry):
@@ -593,7 +608,24 @@ class _Reading:
             path=self.note, work=self.query.work, since=self.since, until=self.until, client=self.query.client
         )
         for change, row in journal.iterate_changes(self.sources.context, criteria):
-            yield _describe_change(change, row, self._work_of(change))
+            files, reason = row["files"], row.get("reason", "")
+            yield Entry(
+                at=change.at.astimezone(UTC),
+                kind="undone" if change.undoes else "accepted" if change.proposal else "changed",
+                id=change.id,
+                work=self._work_of(change),
+                client=change.client,
+                text="" if change.undoes and reason.startswith(_USUAL_UNDO) else _shorten(reason),
+                state="undone" if change.undone else "",
+                notes=tuple(
+                    file["path"] if file["action"] == "trashed" else file.get("target") or file["path"]
+                    for file in files
+                ),
+                note_count=len(files) + row.get("hidden_files", 0),
+                proposal_id=change.proposal,
+                change_id=change.id,
+                changes=tuple(row.get("undoes", ())),
+            )
 
     def _work_of(self, change: Change) -> str:
         """Return the piece of work that a change belongs to; an undo belongs to that of what it took back."""
@@ -613,59 +645,6 @@ class _Reading:
 
     def _answer(self, text: str) -> str:
         return _shorten(text) if self.shows_answers else ""
-
-
-def _describe_proposal(summary: Summary, row: ProposalRow) -> Entry:
-    undone = f", {'part of it ' if row['undone'] == 'part' else ''}undone" if "undone" in row else ""
-    return Entry(
-        at=summary.created.astimezone(UTC),
-        kind="proposed",
-        id=summary.id,
-        work=summary.run or summary.id,
-        client=summary.client,
-        text=_shorten(row.get("reason", "")),
-        state=f"{summary.status.replace('_', ' ')}{undone}",
-        notes=(summary.path,) if summary.path else (),
-        note_count=summary.files,
-        proposal_id=summary.id,
-    )
-
-
-def _describe_refusal(refused: LoggedRefusal, notes: tuple[str, ...]) -> Entry:
-    # Of the same length, so that ids sort like the rows.
-    name = f"refused-{refused.id:08}"
-    return Entry(
-        at=refused.at.astimezone(UTC),
-        kind="refused",
-        id=name,
-        work=refused.run or name,
-        client=refused.client,
-        text=_shorten(refused.request.reason),
-        state=f"wanted to {wish}" if (wish := _WISHES.get(refused.request.action)) else "",
-        notes=notes,
-        note_count=len(notes),
-        times=refused.request.times if refused.request.times > 1 else 0,
-    )
-
-
-def _describe_change(change: Change, row: ChangeRow, work: str) -> Entry:
-    files, reason = row["files"], row.get("reason", "")
-    return Entry(
-        at=change.at.astimezone(UTC),
-        kind="undone" if change.undoes else "accepted" if change.proposal else "changed",
-        id=change.id,
-        work=work,
-        client=change.client,
-        text="" if change.undoes and reason.startswith(_USUAL_UNDO) else _shorten(reason),
-        state="undone" if change.undone else "",
-        notes=tuple(
-            file["path"] if file["action"] == "trashed" else file.get("target") or file["path"] for file in files
-        ),
-        note_count=len(files) + row.get("hidden_files", 0),
-        proposal_id=change.proposal,
-        change_id=change.id,
-        changes=tuple(row.get("undoes", ())),
-    )
 
 
 def _read_in_batches(read: Callable[[int, int], Sequence[RowT]]) -> Iterator[RowT]:

@@ -7,7 +7,6 @@ import threading
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
@@ -114,8 +113,17 @@ class ScriptRuntime:
         """
         script_settings = self._settings.scripts
         allowed_hosts = (*script_settings.net_allow, *hosts)
+        folders: list[Path] = []
+        for raw in (*script_settings.fs_read, *roots):
+            try:
+                folder = Path(raw).expanduser().resolve(strict=True)
+            except (OSError, RuntimeError):
+                raise NotFound(f"there is no folder '{raw}' that scripts could read", hint="check the path") from None
+            if not folder.is_dir():
+                raise BadInput(f"'{raw}' is no folder", hint="name a folder, and scripts read the files below it")
+            folders.append(folder)
         scripting = ScriptAccess(
-            roots=tuple(_resolve_folder(root) for root in (*script_settings.fs_read, *roots)),
+            roots=tuple(folders),
             http_get=_make_http_get(allowed_hosts) if allowed_hosts else None,
             hosts=allowed_hosts,
             open_vault=open_vault,
@@ -159,16 +167,6 @@ def prepare_sandbox(settings: Settings) -> bool:
     from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
 
     return MachineCode(folder=settings.state_dir / private.SANDBOX_NAME).compile_in_background() is not None
-
-
-def _resolve_folder(raw: str) -> Path:
-    try:
-        folder = Path(raw).expanduser().resolve(strict=True)
-    except (OSError, RuntimeError):
-        raise NotFound(f"there is no folder '{raw}' that scripts could read", hint="check the path") from None
-    if not folder.is_dir():
-        raise BadInput(f"'{raw}' is no folder", hint="name a folder, and scripts read the files below it")
-    return folder
 
 
 def _make_http_get(hosts: Sequence[str]) -> Callable[[str], str]:
@@ -334,14 +332,17 @@ class Hub(Closeable):
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
             from knapper.app.tables import AgentTools  # noqa: PLC0415 - as below
 
-            offers = AgentTools() if self._find_offer is None else AgentTools(partial(self._ask, self._find_offer))
+            find_offer, offers = self._find_offer, AgentTools()
+            if find_offer is not None:
+
+                def ask(context: Context, asked: AgentRequest) -> Answer:
+                    if self._offer is None:
+                        self._offer = find_offer()
+                    return self._offer(self, context, asked)
+
+                offers = AgentTools(ask)
             self._table = tables.build_table(self._names, offers)
         return self._table
-
-    def _ask(self, find_offer: Callable[[], Offer], context: Context, asked: AgentRequest) -> Answer:
-        if self._offer is None:
-            self._offer = find_offer()
-        return self._offer(self, context, asked)
 
     def open(self, vault: str = "") -> OpenedVault:
         """Return a vault, opening it on first use.
@@ -388,7 +389,12 @@ class Hub(Closeable):
                 context, lambda name: self.context(client=client, vault=name, submit_options=submit_options)
             )
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
-            return replace(context, open_sandbox=_failing_opener(error))
+            failure = error
+
+            def fail() -> NoReturn:
+                raise failure
+
+            return replace(context, open_sandbox=fail)
 
     def open_as_agent(self, vault: str, run_id: str, clients: Iterable[str], asker_run: str = "") -> Context:
         """Return a vault as the agent sees it in a run or a turn.
@@ -461,10 +467,3 @@ class Hub(Closeable):
 def _missing_vault(name: str, names: Sequence[str]) -> NotFound:
     hint = declarations.did_you_mean(name, names, f"there are: {', '.join(names)}") if names else "ask the owner"
     return NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
-
-
-def _failing_opener(error: KnapError) -> Callable[[], NoReturn]:
-    def fail() -> NoReturn:
-        raise error
-
-    return fail

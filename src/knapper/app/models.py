@@ -30,23 +30,19 @@ def resolve_models(settings: Settings, model: str = "") -> list[ModelName]:
     model_settings = settings.model
     if model:
         return [_with_ollama_url(settings, names.parse_model_name(model))]
-    primary = _parse_configured(settings)
+    try:
+        primary = names.parse_model_name(model_settings.name, base_url=model_settings.base_url)
+    except SetupError as error:
+        if error.code != "model_name":
+            raise
+        # The error says what named it, but no path, which a client needn't learn.
+        source = next((one.source for one in settings.origins if one.name == "model.name"), "")
+        named_by = source if source.isidentifier() and source.isupper() else "model.name"
+        raise SetupError(f"{error.message} ({named_by})", hint=error.hint, code=error.code) from error
     return [
         _with_ollama_url(settings, model_name)
         for model_name in (primary, *(names.parse_model_name(name) for name in model_settings.fallbacks))
     ]
-
-
-def _parse_configured(settings: Settings) -> ModelName:
-    """Return the configured model; an error says what named it, but no path, which a client needn't learn."""
-    try:
-        return names.parse_model_name(settings.model.name, base_url=settings.model.base_url)
-    except SetupError as error:
-        if error.code != "model_name":
-            raise
-        source = next((one.source for one in settings.origins if one.name == "model.name"), "")
-        named_by = source if source.isidentifier() and source.isupper() else "model.name"
-        raise SetupError(f"{error.message} ({named_by})", hint=error.hint, code=error.code) from error
 
 
 def open_model(settings: Settings, model: str = "") -> "tuple[Model, ModelName]":

@@ -41,12 +41,9 @@ from knapper.vault import parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from pathlib import Path
 
     from knapper.agents.chat.turn import ChatConfig
-    from knapper.agents.pipeline.context import UnifiedContext
     from knapper.agents.pipeline.store import PausedRun, PausedRuns, Presets
-    from knapper.agents.sessions.store import SessionStore
     from knapper.app.chats import ClientChats
     from knapper.app.clients import TaskOrder
     from knapper.app.hub import Hub
@@ -478,21 +475,15 @@ def preview_context(
         row["foreign"] = context_note.foreign
         if texts:
             _ = answers.mark_if_foreign(reader, context_note.note)
-            row["text"] = _note_text(
-                unified_context,
-                parser.decode_text(context_note.note.raw),
-                is_cut=context_note.note.path == unified_context.cut,
-            )
+            text = parser.decode_text(context_note.note.raw)
+            is_cut = context_note.note.path == unified_context.cut
+            row["text"] = text[: unified_context.tokens * _CHARS_PER_TOKEN] if is_cut else text
     return {
         **context_data,
         "cut": unified_context.cut,
         "limit": request.token_limit,
         "explored": scout_result is not None,
     }
-
-
-def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
-    return text[: built.tokens * _CHARS_PER_TOKEN] if is_cut else text
 
 
 def list_paused_runs(vault_pipelines: VaultPipelines, answering_client: ClientSettings) -> list[PausedRun]:
@@ -532,7 +523,13 @@ def open_paused_run(
     if run.client == vault_pipelines.owner:
         yield answering, context
         return
-    session_store, folder = _open_owner_sessions(vault_pipelines.hub, vault_pipelines.vault, run.client)
+    folder = vault_pipelines.hub.open(vault_pipelines.vault).folder
+    if run.client == AGENT_CLIENT:
+        session_store = app_clients.open_store(vault_pipelines.hub, vault_pipelines.vault)
+    else:
+        folder = app_clients.client_sessions_folder(folder, run.client)
+        private.make_folder(folder)
+        session_store = sessions_store.open_session_store(folder, local_now)
     try:
         yield replace(answering, store=session_store, folder=folder), context
     finally:
@@ -547,15 +544,6 @@ def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ..
     """
     askers = [name for name in clients if name != AGENT_CLIENT]
     return hub.open_as_agent(vault, run_id, askers, caller_run)
-
-
-def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:
-    folder = hub.open(vault).folder
-    if owner == AGENT_CLIENT:
-        return app_clients.open_store(hub, vault), folder
-    client_folder = app_clients.client_sessions_folder(folder, owner)
-    private.make_folder(client_folder)
-    return sessions_store.open_session_store(client_folder, local_now), client_folder
 
 
 _PROGRESS_STEPS = 6.0
@@ -585,24 +573,22 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
             hub, context, vault_pipelines, request.run_id if request else agent_request.run_id
         )
         answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
-        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or agent_request, context.rights.grants))
+        progress_texts: list[str] = []
+
+        def tell(event: PipelineEvent) -> None:
+            if isinstance(event, PhaseProgress):
+                progress_texts.append(event.text)
+                told = min(len(progress_texts), _PROGRESS_STEPS - 1)
+                agent_context.progress(told, _PROGRESS_STEPS, event.text)
+
+        if request is None:
+            by = context.rights.grants
+            work = answering.resume(agent_request.run_id, agent_request.answer, agent_context, tell, by=by)
+        else:
+            work = answering.ask(request, agent_context, tell)
+        outcome = asyncio.run(work)
     outcome.check()
     return tables.shape_outcome(outcome.as_dict())
-
-
-async def _run_pipeline(
-    answering: PipelineService, context: Context, work: TaskRequest | AgentRequest, by: Grants
-) -> PipelineOutcome:
-    progress_texts: list[str] = []
-
-    def tell(event: PipelineEvent) -> None:
-        if isinstance(event, PhaseProgress):
-            progress_texts.append(event.text)
-            context.progress(min(len(progress_texts), _PROGRESS_STEPS - 1), _PROGRESS_STEPS, event.text)
-
-    if isinstance(work, AgentRequest):
-        return await answering.resume(work.run_id, work.answer, context, tell, by=by)
-    return await answering.ask(work, context, tell)
 
 
 def _open_agent_context(

@@ -285,15 +285,16 @@ class _ThreadedTask(Generic[T]):
             if self._is_cancelled:
                 _ = task.cancel()
         _ = await asyncio.wait({task})
-        with contextlib.suppress(RuntimeError):  # whoever waited has gone
-            _ = self._outer.call_soon_threadsafe(self._settle, task)
 
-    def _settle(self, task: asyncio.Task[T]) -> None:
-        if self.ended.done():
-            return
-        if task.cancelled():
-            _ = self.ended.cancel()
-        elif error := task.exception():
-            self.ended.set_exception(error)
-        else:
-            self.ended.set_result(task.result())
+        def settle() -> None:
+            if self.ended.done():
+                return
+            if task.cancelled():
+                _ = self.ended.cancel()
+            elif error := task.exception():
+                self.ended.set_exception(error)
+            else:
+                self.ended.set_result(task.result())
+
+        with contextlib.suppress(RuntimeError):  # whoever waited has gone
+            _ = self._outer.call_soon_threadsafe(settle)

@@ -17,7 +17,7 @@ from knapper.errors import BadInput, ConflictError, KnapError
 from knapper.tools import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -239,17 +239,13 @@ def count_open(context: Context, schedule: Schedule) -> int:
     return sum(store.find(ProposalFilter(status="open", run=run), limit=1).total for run in schedule.runs)
 
 
-def _begin_turn(client_chats: ClientChats, session_id: str, work: JobFunction, text: str) -> TurnJob:
-    return client_chats.turns.start(session_id, work, text)
-
-
 @dataclass(slots=True, kw_only=True)
 class ScheduleRunner:
     """What runs the schedules of a hub's vaults, those of a vault one after the other."""
 
     clients: OpenClients
     """Has the chats that answer; the caller closes it."""
-    begin: BeginTurn = _begin_turn
+    begin: BeginTurn = lambda client_chats, session_id, work, text: client_chats.turns.start(session_id, work, text)
     """Starts the turn of a session, which others can then follow and cancel; for a server's, among its jobs."""
     now: Callable[[], datetime] = stages.wall_clock
 
@@ -308,7 +304,16 @@ class ScheduleRunner:
                 run = await self._work(store, vault, schedule, outcomes)
             finally:
                 # This block runs for a cancelled task, too: then the run was interrupted, and what it proposed counts.
-                run = _with_outcome(run, outcomes)
+                if outcomes:
+                    done = outcomes[-1]
+                    tokens = done.usage.get("total_tokens", 0)
+                    run = replace(
+                        run,
+                        session_id=done.session_id,
+                        proposals=len(done.proposals),
+                        changes=len(done.changes),
+                        tokens=tokens if isinstance(tokens, int) else 0,
+                    )
                 ended = await asyncio.shield(asyncio.to_thread(self._end, store, vault, schedule, run))
         return ended
 
@@ -414,21 +419,6 @@ async def _follow(job: TurnJob, is_cancelled: Callable[[], bool], outcomes: list
         raise
     outcomes.append(ending.result())
     return outcomes[-1]
-
-
-def _with_outcome(run: ScheduledRun, outcomes: Sequence[Done]) -> ScheduledRun:
-    """Return a run with what its agent came to; as it is where the agent wasn't begun."""
-    if not outcomes:
-        return run
-    done = outcomes[-1]
-    tokens = done.usage.get("total_tokens", 0)
-    return replace(
-        run,
-        session_id=done.session_id,
-        proposals=len(done.proposals),
-        changes=len(done.changes),
-        tokens=tokens if isinstance(tokens, int) else 0,
-    )
 
 
 def _describe(message: str, hint: str) -> str:

@@ -340,22 +340,21 @@ class ToolFinder:
             raise BadInput(f"limit is {limit}", hint="give 1 to 50")
         choice = "read-only" if context.tool_selection == "read-only" else "full"
         matches = rank_tools(query, self._table.listed_tools(choice))
-        rows = [self._describe_tool(context, row, returns=returns) for row in matches[:limit]]
+        rows: list[ToolDescription] = []
+        for row in matches[:limit]:
+            description: ToolDescription = {
+                "name": row.name,
+                "description": registry.describe(row),
+                "effect": row.effect,
+                "parameters": {**self._table.parameters(row, vaults=context.vaults or None)},
+            }
+            if returns:
+                description["returns"] = {**registry.answer_schema(row)}
+            rows.append(description)
         answer: FoundTools = {"success": True, "results": rows, "total": len(matches)}
         if not rows:
             answer["message"] = "no tool fits; other words may help"
         return answer
-
-    def _describe_tool(self, context: Context, row: ToolSpec, *, returns: bool) -> ToolDescription:
-        description: ToolDescription = {
-            "name": row.name,
-            "description": registry.describe(row),
-            "effect": row.effect,
-            "parameters": {**self._table.parameters(row, vaults=context.vaults or None)},
-        }
-        if returns:
-            description["returns"] = {**registry.answer_schema(row)}
-        return description
 
     def call_tool(
         self, context: Context, name: str, arguments: Mapping[str, JSONValue] | None = None
@@ -376,7 +375,16 @@ class ToolFinder:
 
 def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Return the tools that share words with a query, the best match first; a word that few tools have weighs more."""
-    candidates = [(row, _weighted_words(row)) for row in rows]
+    candidates: list[tuple[ToolSpec, list[tuple[float, set[str]]]]] = []
+    for row in rows:
+        # A tool's words with their weights, by where they occur.
+        name = _split_words(row.name)
+        weighted = [
+            (_NAME_WEIGHT / (1 + len(name) / 10), name),
+            (_SUMMARY_WEIGHT, _split_words(registry.summarize(row))),
+            (1.0, _split_words(registry.describe(row))),
+        ]
+        candidates.append((row, weighted))
     scores = [0.0] * len(candidates)
     for word in _split_words(query):
         synonyms = {word, *_SYNONYMS.get(word, ())}
@@ -388,22 +396,16 @@ def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
     return [candidates[number][0] for number in order if scores[number]]
 
 
-def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
-    """Return a tool's words with their weights, by where they occur."""
-    name = _split_words(row.name)
-    return (
-        (_NAME_WEIGHT / (1 + len(name) / 10), name),
-        (_SUMMARY_WEIGHT, _split_words(registry.summarize(row))),
-        (1.0, _split_words(registry.describe(row))),
-    )
-
-
 def _word_weight(ways: set[str], places: Iterable[tuple[float, set[str]]]) -> float:
-    return sum(weight for weight, words in places if any(_has_word(word, words) for word in ways))
-
-
-def _has_word(word: str, words: set[str]) -> bool:
-    return any(one.startswith(word) or word.startswith(one) for one in words if min(len(one), len(word)) > 2)
+    return sum(
+        weight
+        for weight, words in places
+        if any(
+            min(len(one), len(word)) > 2 and (one.startswith(word) or word.startswith(one))
+            for word in ways
+            for one in words
+        )
+    )
 
 
 def _split_words(text: str) -> set[str]:

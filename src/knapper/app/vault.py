@@ -7,7 +7,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.changes.disk.apply import Recovered
     from knapper.changes.proposals.taint import Taints
-    from knapper.changes.writer import SubmitOptions, VaultWriters, Writer, WritingSettings
+    from knapper.changes.writer import SubmitOptions, VaultWriters, Writer
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.config.sections import RerankSettings
     from knapper.index.models.base import Reranker, Reranking
@@ -119,7 +119,10 @@ class ExternalServices:
             )
         with self._lock:
             if self._web is None:
-                self._web = _open_web(self._settings)
+                from knapper.app import models  # noqa: PLC0415 - needed by few
+                from knapper.net import web  # noqa: PLC0415 - slow to import, and off for most
+
+                self._web = web.open_web(models.web_options(self._settings))
             return self._web
 
     def close(self) -> None:
@@ -138,36 +141,25 @@ class ExternalServices:
         """
         with self._lock:
             if self._transcriber is None:
-                self._transcriber = _open_transcriber(self._settings, self._folder)
+                from knapper.net.speech import service  # noqa: PLC0415 - needed by few
+
+                audio, provider_keys = self._settings.audio, dict(self._settings.model.keys)
+                self._transcriber = service.open_transcriber(
+                    service.SpeechSettings(
+                        access=audio.access,
+                        provider=audio.provider,
+                        model=audio.model,
+                        base_url=audio.base_url,
+                        api_key=audio.api_key,
+                        fireworks_key=provider_keys.get("fireworks", ""),
+                        openai_key=provider_keys.get("openai", ""),
+                        language=audio.language,
+                        max_bytes=audio.max_mb * 1_000_000,
+                        timeout_s=audio.timeout_s,
+                    ),
+                    folder=self._folder / "transcripts",
+                )
             return self._transcriber
-
-
-def _open_web(settings: Settings) -> Web:
-    from knapper.app import models  # noqa: PLC0415 - needed by few
-    from knapper.net import web  # noqa: PLC0415 - slow to import, and off for most
-
-    return web.open_web(models.web_options(settings))
-
-
-def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
-    from knapper.net.speech import service  # noqa: PLC0415 - needed by few
-
-    audio, provider_keys = settings.audio, dict(settings.model.keys)
-    return service.open_transcriber(
-        service.SpeechSettings(
-            access=audio.access,
-            provider=audio.provider,
-            model=audio.model,
-            base_url=audio.base_url,
-            api_key=audio.api_key,
-            fireworks_key=provider_keys.get("fireworks", ""),
-            openai_key=provider_keys.get("openai", ""),
-            language=audio.language,
-            max_bytes=audio.max_mb * 1_000_000,
-            timeout_s=audio.timeout_s,
-        ),
-        folder=folder / "transcripts",
-    )
 
 
 _KEYRING = "keyring"
@@ -273,6 +265,16 @@ class OpenedVault:
         self._settle_cut_short()
         self._reload_changed_rules()
         view = self.engine.view.with_policy(self._policy(allowed))
+        # Whether a command has to name the vault, and can.
+        names = [vault.name for vault in self._settings.vaults]
+        is_one_of_several = len(names) > 1 and self.vault.name in names
+        # Each outcome of a change that was cut short is told once.
+        with self._lock:
+            untold, self._untold = self._untold, []
+        standing = [self._half_changed] if self._half_changed else []
+        notices = [notice.text if view.policy.sees_all else notice.brief for notice in (*untold, *standing)]
+        if self._without_state:
+            notices.append(self._without_state)
         return Context(
             vault=self.vault.name,
             view=view,
@@ -283,8 +285,8 @@ class OpenedVault:
             submit_options=submit_options,
             open_web=self._outside.web,
             open_transcriber=self._outside.transcriber,
-            review=ReviewPlaces(vault=self.vault.name if self._is_one_of_several() else ""),
-            notices=self._take_notices(view.policy),
+            review=ReviewPlaces(vault=self.vault.name if is_one_of_several else ""),
+            notices=tuple(notices),
         )
 
     def settle(self) -> bool:
@@ -294,18 +296,16 @@ class OpenedVault:
         with self._lock:
             return not (self._untold or self._half_changed or self._without_state)
 
-    def _is_one_of_several(self) -> bool:
-        """Return whether a command has to name the vault, and can."""
-        names = [vault.name for vault in self._settings.vaults]
-        return len(names) > 1 and self.vault.name in names
-
     def _open_index(self, policy: Policy) -> Engine:
         """Open the index; where the state can't be written and there is none yet, in a folder for this run only."""
         folder = self.folder / "index"
         try:
             return self._open_index_in(folder, policy)
         except StorageError as error:
-            if (folder / database.INDEX_FILE).exists() or os.access(_nearest_existing(folder), os.W_OK):
+            if (folder / database.INDEX_FILE).exists():
+                raise
+            existing = next(path for path in (folder, *folder.parents) if path.exists())
+            if os.access(existing, os.W_OK):
                 raise
             cause = error.__cause__
             reason = cause.strerror if isinstance(cause, OSError) else str(cause or error)
@@ -323,7 +323,13 @@ class OpenedVault:
         settings, vault = self._settings, self.vault
         if not vault.has_files:
             return _open_reader(settings, vault, folder, policy)
-        publisher = _open_publisher(settings, vault, self._policy) if settings.index.is_shared else None
+        publisher: IndexPublisher | None = None
+        if settings.index.is_shared:
+            from knapper.index.postgres.publish import Publisher  # noqa: PLC0415 - most indexes are local
+
+            pairs = (reader.partition("=") for reader in settings.index.readers)
+            readers = {role: self._policy(settings.client(client)) if client else None for role, _, client in pairs}
+            publisher = Publisher(_open_server(settings, vault), readers=readers)
         embed_settings = _embedder_settings(settings)
         return Engine(
             folder,
@@ -354,15 +360,10 @@ class OpenedVault:
         with self._lock:
             outcomes, writers.untold[:] = [*writers.untold], []
             self._untold += map(CutShort.settled, outcomes)
-        _log(self.vault.name, outcomes)
+        import logging  # noqa: PLC0415 - 15 ms that only such a change should cost
 
-    def _take_notices(self, policy: Policy) -> tuple[str, ...]:
-        """Return what a client should know of changes that were cut short, each outcome once."""
-        with self._lock:
-            untold, self._untold = self._untold, []
-        standing = [self._half_changed] if self._half_changed else []
-        of_changes = tuple(notice.text if policy.sees_all else notice.brief for notice in (*untold, *standing))
-        return (*of_changes, self._without_state) if self._without_state else of_changes
+        for outcome in outcomes:
+            logging.getLogger(__name__).info("%s: %s", self.vault.name, CutShort.settled(outcome).text)
 
     def close(self) -> None:
         """Close all that is open."""
@@ -407,9 +408,18 @@ class OpenedVault:
         taints = self._open_taints()
         with self._lock:
             if self._vault_writers is None:
-                from knapper.changes.writer import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
+                # Searching needn't pay for it.
+                from knapper.changes.writer import VaultWriters, WritingSettings  # noqa: PLC0415 - see above
 
-                writing = _writing_settings(self._settings)
+                limits = self._settings.journal
+                writing = WritingSettings(
+                    state_dir=self._settings.state_dir,
+                    proposal_days=self._settings.proposal_days,
+                    journal_bytes=limits.max_mb * 1_000_000,
+                    journal_days=limits.max_age_days,
+                    backup_bytes=limits.backup_mb * 1_000_000,
+                    git_environment=files.environment_variables if self._settings.commits_to_git else None,
+                )
                 self._vault_writers = VaultWriters.open(writing, self.engine, self.folder, taints, self._stack)
             return self._vault_writers
 
@@ -434,46 +444,25 @@ class _LazyWriter:
         return self._made
 
 
-def _writing_settings(settings: Settings) -> WritingSettings:
-    from knapper.changes.writer import WritingSettings  # noqa: PLC0415 - as above
-
-    limits = settings.journal
-    return WritingSettings(
-        state_dir=settings.state_dir,
-        proposal_days=settings.proposal_days,
-        journal_bytes=limits.max_mb * 1_000_000,
-        journal_days=limits.max_age_days,
-        backup_bytes=limits.backup_mb * 1_000_000,
-        git_environment=files.environment_variables if settings.commits_to_git else None,
-    )
-
-
-def _nearest_existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
-
-
-def _log(vault: str, outcomes: Sequence[Recovered]) -> None:
-    """Tell a server's log how changes were settled."""
-    import logging  # noqa: PLC0415 - 15 ms that only such a change should cost
-
-    for outcome in outcomes:
-        logging.getLogger(__name__).info("%s: %s", vault, CutShort.settled(outcome).text)
-
-
 def _stamp_rule_files(root: Path) -> tuple[tuple[int, int] | None, ...]:
-    return tuple(_stamp_file(root / name) for name in _RULE_FILES)
-
-
-def _stamp_file(file: Path) -> tuple[int, int] | None:
-    try:
-        file_stat = file.stat()
-    except OSError:
-        return None
-    return (file_stat.st_mtime_ns, file_stat.st_size)
+    stamps: list[tuple[int, int] | None] = []
+    for name in _RULE_FILES:
+        try:
+            status = (root / name).stat()
+        except OSError:
+            stamps.append(None)
+        else:
+            stamps.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
 
 
 def _embedder_settings(settings: Settings) -> EmbedderSettings:
     embeddings = settings.embeddings
+    folder = Path(embeddings.folder) if embeddings.folder else None
+    if embeddings.kind == "e5":
+        from knapper.app import e5_model  # noqa: PLC0415 - only this model needs it
+
+        folder = e5_model.model_folder(settings)
     return EmbedderSettings(
         kind=embeddings.kind,
         model=embeddings.model,
@@ -481,16 +470,8 @@ def _embedder_settings(settings: Settings) -> EmbedderSettings:
         api_key=embeddings.api_key,
         query_prefix=_known_prefix(embeddings.query_prefix),
         passage_prefix=_known_prefix(embeddings.passage_prefix),
-        folder=_model_folder(settings),
+        folder=folder,
     )
-
-
-def _model_folder(settings: Settings) -> Path | None:
-    if settings.embeddings.kind == "e5":
-        from knapper.app import e5_model  # noqa: PLC0415 - only this model needs it
-
-        return e5_model.model_folder(settings)
-    return Path(settings.embeddings.folder) if settings.embeddings.folder else None
 
 
 def _open_server(settings: Settings, vault: Vault) -> PostgresServer:
@@ -509,14 +490,6 @@ def _open_server(settings: Settings, vault: Vault) -> PostgresServer:
                 code="no_password",
             )
     return PostgresServer(settings.index.engine, vault.name, password)
-
-
-def _open_publisher(settings: Settings, vault: Vault, policy_of: Callable[[ClientSettings], Policy]) -> IndexPublisher:
-    from knapper.index.postgres.publish import Publisher  # noqa: PLC0415 - most indexes are local
-
-    pairs = (reader.partition("=") for reader in settings.index.readers)
-    readers = {role: policy_of(settings.client(client)) if client else None for role, _, client in pairs}
-    return Publisher(_open_server(settings, vault), readers=readers)
 
 
 def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy) -> Engine:
@@ -540,20 +513,17 @@ def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy)
 
 
 def _rank_fusion(settings: Settings) -> RankFusion:
-    percent = settings.search.meaning_percent
+    percent, rerank = settings.search.meaning_percent, settings.search.rerank
+    reranking: Reranking | None = None
+    if rerank.kind != "off":
+        from knapper.index.models.base import Reranking  # noqa: PLC0415 - off for most
+
+        reranking = Reranking(open=lambda: open_reranker(rerank), passages=rerank.passages)
     return RankFusion(
         method=settings.search.fusion,
         meaning=percent / 100 if percent else None,
-        reranking=_reranking(settings.search.rerank),
+        reranking=reranking,
     )
-
-
-def _reranking(settings: RerankSettings) -> Reranking | None:
-    if settings.kind == "off":
-        return None
-    from knapper.index.models.base import Reranking  # noqa: PLC0415 - off for most
-
-    return Reranking(open=lambda: open_reranker(settings), passages=settings.passages)
 
 
 def open_reranker(settings: RerankSettings) -> Reranker:
@@ -562,13 +532,25 @@ def open_reranker(settings: RerankSettings) -> Reranker:
     Raises:
         RerankerError: A setting is missing or can't be used.
     """
-    from knapper.index.models.base import RerankerSettings  # noqa: PLC0415 - as above
+    from knapper.index.models.base import RerankerError, RerankerSettings  # noqa: PLC0415 - as above
 
+    key = settings.api_key
+    if key == _KEYRING:
+        from knapper.agents.model import names  # noqa: PLC0415 - as above
+
+        address = settings.base_url.rstrip("/")
+        key = names.read_keyring(address)
+        if not key:
+            raise RerankerError(
+                "rerank.api_key is keyring, and the system's keyring has none for this address",
+                hint=f"run: knap models key {address}",
+                code="reranker_key",
+            )
     chosen = RerankerSettings(
         kind=settings.kind,
         base_url=settings.base_url,
         model=settings.model,
-        api_key=_rerank_key(settings),
+        api_key=key,
         folder=Path(settings.folder) if settings.folder else None,
         timeout_s=float(settings.timeout_s),
     )
@@ -579,24 +561,6 @@ def open_reranker(settings: RerankSettings) -> Reranker:
     from knapper.index.models.endpoint import EndpointReranker  # noqa: PLC0415 - as above
 
     return EndpointReranker(chosen)
-
-
-def _rerank_key(settings: RerankSettings) -> str:
-    if settings.api_key != _KEYRING:
-        return settings.api_key
-    from knapper.agents.model import names  # noqa: PLC0415 - as above
-
-    address = settings.base_url.rstrip("/")
-    key = names.read_keyring(address)
-    if not key:
-        from knapper.index.models.base import RerankerError  # noqa: PLC0415 - as above
-
-        raise RerankerError(
-            "rerank.api_key is keyring, and the system's keyring has none for this address",
-            hint=f"run: knap models key {address}",
-            code="reranker_key",
-        )
-    return key
 
 
 def _known_prefix(prefix: str) -> str | None:

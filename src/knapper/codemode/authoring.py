@@ -13,7 +13,7 @@ from knapper.codemode.guest import obsidian, rules
 from knapper.codemode.tasks import AskModel, ModelSpend, Prompt, PromptData
 from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.documents import Filter
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context, ToolSignature
 
@@ -242,21 +242,19 @@ def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] =
             continue
         signature = str(inspect.signature(function)).replace("(self, ", "(").replace(_JSON_ANNOTATION, "object")
         signature = _MODULE_PREFIX.sub("", signature)
-        lines.append(f"    def {name}{signature}: ...  # {_first_line(function.__doc__)}")
-    tool_lines = [f"        def {tool.name}({_stub_parameters(tool)}) -> dict: ...  # {tool.summary}" for tool in tools]
+        summary = (function.__doc__ or "").partition("\n")[0]
+        lines.append(f"    def {name}{signature}: ...  # {summary}")
+    tool_lines: list[str] = []
+    for tool in tools:
+        properties, needed = object_or_empty(tool.parameters.get("properties")), bridge.required_names(tool)
+        parameters: list[str] = []
+        for name in bridge.parameter_names(tool):
+            schema = properties[name]
+            default = schema.get("default") if isinstance(schema, dict) else None
+            typed = f"{name}: {_python_type(schema)}"
+            parameters.append(typed if name in needed else f"{typed} = {default!r}")
+        tool_lines.append(f"        def {tool.name}({', '.join(parameters)}) -> dict: ...  # {tool.summary}")
     return "\n".join([*lines, *(["    class tools:", *tool_lines] if tool_lines else [])])
-
-
-def _stub_parameters(tool: ToolSignature) -> str:
-    properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict):
-        return ""
-    needed = bridge.required_names(tool)
-    return ", ".join(
-        f"{name}: {_python_type(properties[name])}"
-        + ("" if name in needed else f" = {_python_default(properties[name])}")
-        for name in bridge.parameter_names(tool)
-    )
 
 
 def _python_type(schema: JSONValue) -> str:
@@ -271,11 +269,3 @@ def _python_type(schema: JSONValue) -> str:
     items = schema.get("items")
     name = _PYTHON_TYPES.get(str(schema.get("type")), "object")
     return f"list[{_python_type(items)}]" if name == "list" and items else name
-
-
-def _python_default(schema: JSONValue) -> str:
-    return repr(schema["default"]) if isinstance(schema, dict) and "default" in schema else "None"
-
-
-def _first_line(doc: str | None) -> str:
-    return (doc or "").partition("\n")[0]

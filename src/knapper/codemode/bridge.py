@@ -269,7 +269,16 @@ class Bridge:
             KnapError: It fails; the message reveals nothing of this machine.
         """
         try:
-            return self._dispatch(method, given)
+            if method == "tools":
+                return [tool.name for tool in self._main.scripting.tools()]
+            if method.startswith("tools."):
+                return self._call_tool(method.removeprefix("tools."), given)
+            entry = self._methods.get(method)
+            if entry is None:
+                raise BadInput(f"there is no method '{method[:100]}'")
+            function, names = entry
+            check_names(method, given, names)
+            return function(given)
         # These errors name folders and settings of this machine, which a script must not learn.
         except (SetupError, StorageError) as error:
             raise StorageError("the vault can't do that right now", hint=_SAFE_HINT, code=error.code) from error
@@ -278,18 +287,6 @@ class Bridge:
                 self._strip_folders(error.message), hint=self._strip_folders(error.hint), code=error.code
             ) from error
 
-    def _dispatch(self, method: str, given: Arguments) -> JSONValue:
-        if method == "tools":
-            return [tool.name for tool in self._main.scripting.tools()]
-        if method.startswith("tools."):
-            return self._call_tool(method.removeprefix("tools."), given)
-        entry = self._methods.get(method)
-        if entry is None:
-            raise BadInput(f"there is no method '{method[:100]}'")
-        function, names = entry
-        check_names(method, given, names)
-        return function(given)
-
     def _search(self, given: Arguments) -> JSONValue:
         vault_names = [*texts_argument(given, "vaults"), *filter(None, [optional_text_argument(given, "vault")])]
         query = text_argument(given, "query", _MAX_QUERY)
@@ -297,16 +294,16 @@ class Bridge:
         path_filter, type_filter = (optional_text_argument(given, name) for name in ("path_filter", "type_filter"))
         if limit < 1:
             raise BadInput(f"limit is {limit}", hint="give 1 or more")
-        hits: list[dict[str, JSONValue]] = []
+        hits: list[tuple[float, JSONValue]] = []
         budget = ReplyBudget()
         for name in dict.fromkeys(vault_names or [MAIN_VAULT]):
             context = self._open_vault(name)
             for note, score in evidence.search_notes(context, query, min(limit, MAX_HITS), path_filter, type_filter):
                 self._record_read(context, note)
                 hit: dict[str, JSONValue] = {"path": note.path, "content": budget.take_text(note), "score": score}
-                hits.append({**hit, "vault": name} if vault_names else hit)
-        hits.sort(key=_hit_score, reverse=True)
-        return [*hits[:limit]]
+                hits.append((score, {**hit, "vault": name} if vault_names else hit))
+        hits.sort(key=lambda one: one[0], reverse=True)
+        return [hit for _, hit in hits[:limit]]
 
     def _read_note(self, given: Arguments) -> JSONValue:
         return ReplyBudget().take_text(self._read_and_record(self._context_for(given), text_argument(given, "path")))
@@ -374,7 +371,12 @@ class Bridge:
         if tool is None:
             hint = f"there are: {', '.join(tool.name for tool in callable_tools)}"
             raise NotFound(f"there is no tool '{name[:100]}' in scripts", hint=hint, code="no_tool")
-        named_arguments = _name_arguments(tool, given)
+        positional = given.get("", [])
+        parameters = parameter_names(tool)
+        if not isinstance(positional, list) or len(positional) > len(parameters):
+            raise BadInput(f"{tool.name} takes {', '.join(parameters) or 'nothing'}")
+        by_name = {name: value for name, value in given.items() if name}
+        named_arguments = {**dict(zip(parameters, positional, strict=False)), **by_name}
         answer = scripting.call(self._main, name, named_arguments)
         vault = named_arguments.get("vault")
         if isinstance(vault, str) and vault:
@@ -408,21 +410,6 @@ class Bridge:
         for root in (*roots, *self._main.scripting.roots):
             text = text.replace(f"{root}/", "").replace(str(root), "the vault")
         return text
-
-
-def _hit_score(hit: Mapping[str, JSONValue]) -> float:
-    score = hit["score"]
-    return float(score) if isinstance(score, int | float) else 0.0
-
-
-def _name_arguments(tool: ToolSignature, given: Arguments) -> Arguments:
-    """Return the arguments by name, with positional ones named by their places."""
-    positional = given.get("", [])
-    parameters = parameter_names(tool)
-    if not isinstance(positional, list) or len(positional) > len(parameters):
-        raise BadInput(f"{tool.name} takes {', '.join(parameters) or 'nothing'}")
-    by_name = {name: value for name, value in given.items() if name}
-    return {**dict(zip(parameters, positional, strict=False)), **by_name}
 
 
 def _not_in_profile(method: str, profile: str, needed: str) -> RefusedError:
@@ -612,6 +599,12 @@ def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
 
 def result_answer(outcome: ScriptResult) -> ScriptAnswer:
     """Return an outcome as every surface shows it."""
+    rows: list[ScriptProposal] = []
+    for one in outcome.proposals:
+        row: ScriptProposal = {"id": one.id, "vault": one.vault, "review_command": one.review.command(one.id)}
+        if url := one.review.url(one.id):
+            row["review_url"] = url
+        rows.append(row)
     fields: ScriptAnswer = {
         "success": outcome.ok,
         "ok": outcome.ok,
@@ -622,7 +615,7 @@ def result_answer(outcome: ScriptResult) -> ScriptAnswer:
         "wall_s": outcome.wall_s,
         "peak_mb": outcome.peak_mb,
         "calls": outcome.calls,
-        "proposals": [_proposal_row(one) for one in outcome.proposals],
+        "proposals": rows,
         "walls": list(outcome.walls),
     }
     if outcome.proposals:
@@ -632,14 +625,3 @@ def result_answer(outcome: ScriptResult) -> ScriptAnswer:
     if not outcome.ok:
         fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
     return fields
-
-
-def _proposal_row(proposal: ProposalRef) -> ScriptProposal:
-    row: ScriptProposal = {
-        "id": proposal.id,
-        "vault": proposal.vault,
-        "review_command": proposal.review.command(proposal.id),
-    }
-    if url := proposal.review.url(proposal.id):
-        row["review_url"] = url
-    return row

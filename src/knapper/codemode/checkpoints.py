@@ -103,7 +103,10 @@ class CheckpointStore:
                 "INSERT OR IGNORE INTO checkpoints (id, run, node, task, asked_at, found) VALUES (?, ?, ?, ?, ?, ?)",
                 values,
             )
-            return _checkpoint_from_row(_select_one(database, run, node, task))
+            cursor = database.execute(
+                "SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task)
+            )
+            return _checkpoint_from_row(cast("sqlite3.Row", cursor.fetchone()))
 
     def find(self, run: str, node: str, task: str) -> Checkpoint | None:
         """Return the question of a run's node, if there is one."""
@@ -151,7 +154,14 @@ class CheckpointStore:
         if not grants.is_person:
             hint = "a person answers it, at the command line or on the page"
             raise RefusedError("only a person may answer that", hint=hint, code="needs_person")
-        _check_answer(answer)
+        if answer.choice not in _CHOICES:
+            raise BadInput(f"'{str(answer.choice)[:100]}' is no choice", hint=f"choose one of {', '.join(_CHOICES)}")
+        if answer.choice == "use" and not (answer.notes or answer.text.strip()):
+            raise BadInput("nothing is named that could be used", hint="name notes, or say it in your own words")
+        if len(answer.notes) > _MAX_NOTES or len(answer.text) > _MAX_TEXT:
+            raise BadInput(
+                "that is too much to be used", hint=f"{_MAX_NOTES} notes and {_MAX_TEXT:,} characters are the most"
+            )
         stored_answer = {"choice": answer.choice, "notes": [*answer.notes], "text": answer.text}
         with self._ledger.writing() as database:
             # The condition on the answer decides between two answers at once: the first one stays.
@@ -191,22 +201,6 @@ def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> CheckpointSto
 def no_checkpoint_error(checkpoint: str) -> NotFound:
     """Return the error for an unknown question."""
     return NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
-
-
-def _select_one(database: sqlite3.Connection, run: str, node: str, task: str) -> sqlite3.Row:
-    cursor = database.execute("SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task))
-    return cast("sqlite3.Row", cursor.fetchone())
-
-
-def _check_answer(answer: CheckpointAnswer) -> None:
-    if answer.choice not in _CHOICES:
-        raise BadInput(f"'{str(answer.choice)[:100]}' is no choice", hint=f"choose one of {', '.join(_CHOICES)}")
-    if answer.choice == "use" and not (answer.notes or answer.text.strip()):
-        raise BadInput("nothing is named that could be used", hint="name notes, or say it in your own words")
-    if len(answer.notes) > _MAX_NOTES or len(answer.text) > _MAX_TEXT:
-        raise BadInput(
-            "that is too much to be used", hint=f"{_MAX_NOTES} notes and {_MAX_TEXT:,} characters are the most"
-        )
 
 
 def _checkpoint_from_row(row: sqlite3.Row) -> Checkpoint:

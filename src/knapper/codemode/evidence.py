@@ -8,7 +8,7 @@ from typing import Final
 
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index.documents import Filter, PropertyTest
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import files, parser, paths, walk
@@ -27,8 +27,9 @@ def search_notes(
     """
     if not query.strip():
         raise BadInput("the query is empty", hint="give at least one word")
+    folder = path_filter.strip().rstrip("*").strip("/")
     note_filter = Filter(
-        folders=_folder_filter(path_filter),
+        folders=(folder,) if folder and not folder.endswith(_NOTE_SUFFIX) else (),
         paths=(path_filter,) if path_filter.endswith(_NOTE_SUFFIX) else (),
         properties=(PropertyTest(name="type", op="equals", value=type_filter),) if type_filter else (),
     )
@@ -116,11 +117,6 @@ def make_wikilink(context: Context, raw: str) -> str:
     return f"[[{path.removesuffix(_NOTE_SUFFIX)}]]"
 
 
-def _folder_filter(path_filter: str) -> tuple[str, ...]:
-    folder = path_filter.strip().rstrip("*").strip("/")
-    return (folder,) if folder and not folder.endswith(_NOTE_SUFFIX) else ()
-
-
 _MAX_FILE_BYTES: Final = 8_000_000
 
 
@@ -206,13 +202,26 @@ def parse_result(result: JSONValue) -> ScriptReport:
     remarks: list[str] = []
     if len(context) > MAX_CONTEXT:
         remarks.append(f"the context was cut to {MAX_CONTEXT:,} of {len(context):,} characters")
+    citations = _parse_citations(result.get("citations"), remarks)
+    listed = result.get("queries")
+    queries = [one[:_MAX_QUERY] for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    if listed is not None and (not isinstance(listed, list) or len(queries) < len(listed)):
+        remarks.append("'queries' isn't a list of texts; what isn't one was left out")
+    signals = result.get("signals")
+    if signals is not None and not isinstance(signals, dict):
+        remarks.append("'signals' isn't a dictionary, and was left out")
+    numbers = [(name[:_MAX_NAME], _parse_number(number)) for name, number in object_or_empty(signals).items()]
+    confidence = _parse_confidence(result.get("confidence"), remarks)
+    why = result.get("why")
+    if why is not None and not isinstance(why, str):
+        remarks.append("'why' isn't a text, and was left out")
     return ScriptReport(
         context=context[:MAX_CONTEXT],
-        citations=_parse_citations(result.get("citations"), remarks),
-        queries=_parse_queries(result.get("queries"), remarks),
-        signals=_parse_signals(result.get("signals"), remarks),
-        confidence=_parse_confidence(result.get("confidence"), remarks),
-        why=_parse_why(result.get("why"), remarks),
+        citations=citations,
+        queries=tuple(queries[:_MAX_QUERIES]),
+        signals=dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS]),
+        confidence=confidence,
+        why=why[:_MAX_WHY] if isinstance(why, str) else "",
         remarks=tuple(remarks),
     )
 
@@ -255,23 +264,6 @@ def _parse_offset(value: JSONValue) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _parse_queries(value: JSONValue, remarks: list[str]) -> tuple[str, ...]:
-    queries = [one[:_MAX_QUERY] for one in value if isinstance(one, str)] if isinstance(value, list) else []
-    if value is not None and (not isinstance(value, list) or len(queries) < len(value)):
-        remarks.append("'queries' isn't a list of texts; what isn't one was left out")
-    return tuple(queries[:_MAX_QUERIES])
-
-
-def _parse_signals(signals: JSONValue, remarks: list[str]) -> dict[str, float]:
-    if signals is None:
-        return {}
-    if not isinstance(signals, dict):
-        remarks.append("'signals' isn't a dictionary, and was left out")
-        return {}
-    numbers = ((name[:_MAX_NAME], _parse_number(number)) for name, number in signals.items())
-    return dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS])
-
-
 def _parse_confidence(value: JSONValue, remarks: list[str]) -> float | None:
     if value is None:
         return None
@@ -293,13 +285,6 @@ def _parse_number(value: JSONValue) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _parse_why(value: JSONValue, remarks: list[str]) -> str:
-    if value is None or isinstance(value, str):
-        return (value or "")[:_MAX_WHY]
-    remarks.append("'why' isn't a text, and was left out")
-    return ""
 
 
 MAX_CITED_TEXT: Final = 4_000_000

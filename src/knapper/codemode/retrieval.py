@@ -27,7 +27,7 @@ from knapper.errors import BadInput, CallerError, KnapError
 from knapper.index.documents import Filter
 from knapper.index.search import Hit, SearchRequest
 from knapper.jsontypes import JSONValue, object_or_empty, objects_in
-from knapper.tools.context import Context, ScriptExit, ScriptLimits, ScriptResult
+from knapper.tools.context import Context, ScriptExit, ScriptLimits
 from knapper.vault import parser
 
 MAX_DIRECT_HITS: Final = 10
@@ -91,11 +91,18 @@ def rank_notes(contexts: Sequence[Context], text: str) -> Mapping[tuple[str, str
 def _gather_context(
     contexts: Sequence[Context], queries: Sequence[str], limit: int, most_chars: int
 ) -> GatheredContext:
-    by_query = [_query_hits(contexts, query, limit) for query in queries]
+    by_query: list[list[tuple[Context, Hit]]] = []
+    for query in queries:
+        hits = [(context, hit) for context in contexts for hit in _search_hits(context, query, limit, per_note=2)]
+        # Best first; properties come last, since they say little.
+        by_query.append(sorted(hits, key=lambda one: (one[1].row.kind == "frontmatter", -one[1].score))[:limit])
+    # The best of each query, then the second of each, and so on.
+    places = range(max(map(len, by_query), default=0))
+    ranked = [found for place in places for hits in by_query for found in hits[place : place + 1]]
     parts: list[str] = []
     citations: dict[tuple[str, str, int, int], Citation] = {}
     chars_left = most_chars
-    for context, hit in _interleave(by_query):
+    for context, hit in ranked:
         citation = _cite_hit(context, hit)
         if citation is None or (key := (citation.vault, citation.path, citation.start, citation.stop)) in citations:
             continue
@@ -109,12 +116,6 @@ def _gather_context(
     return GatheredContext(context="\n\n".join(parts), citations=tuple(citations.values()), queries=tuple(queries))
 
 
-def _query_hits(contexts: Sequence[Context], query: str, limit: int) -> list[tuple[Context, Hit]]:
-    """Return one query's hits in all vaults, best first; properties come last, since they say little."""
-    hits = [(context, hit) for context in contexts for hit in _search_hits(context, query, limit, per_note=2)]
-    return sorted(hits, key=lambda one: (one[1].row.kind == "frontmatter", -one[1].score))[:limit]
-
-
 def _search_hits(context: Context, query: str, limit: int, per_note: int) -> tuple[Hit, ...]:
     question = SearchRequest(
         text=_QUERY_OPERATORS.sub(" ", query),
@@ -123,13 +124,6 @@ def _search_hits(context: Context, query: str, limit: int, per_note: int) -> tup
         where=context.restrict(Filter(kinds=("note",))),
     )
     return context.index.search(question).hits
-
-
-def _interleave(by_query: Sequence[Sequence[tuple[Context, Hit]]]) -> Iterable[tuple[Context, Hit]]:
-    """Yield the best of each query, then the second of each, and so on."""
-    for place in range(max(map(len, by_query), default=0)):
-        for hits in by_query:
-            yield from hits[place : place + 1]
 
 
 def _cite_hit(context: Context, hit: Hit) -> Citation | None:
@@ -164,7 +158,14 @@ class AttemptRunner:
         Raises:
             SetupError: Scripts can't be run here.
         """
-        outcome, recorder = self._run_script(draft.script)
+        bridge = Bridge(self.context, self.options.profile)
+        recorder = RecordingHost(bridge)
+        sandbox = self.context.open_sandbox()
+        limits = sandbox.limits
+        if self.options.timeout_s is not None:
+            limits = ScriptLimits(timeout_s=self.options.timeout_s).within(limits)
+        inputs = script_inputs(self.context, bridge)
+        outcome = sandbox.run(draft.script, recorder, limits=limits, given=inputs, on_cancel=self.context.on_cancel)
         error, report = outcome.error, ScriptReport(context="")
         if outcome.ok:
             try:
@@ -226,8 +227,14 @@ class AttemptRunner:
         self, context: str, source_texts: Sequence[str], citations: Sequence[Citation], need: InformationNeed
     ) -> Score:
         """Score a context with its verified citations."""
+        texts: dict[NoteKey, list[str]] = {}
+        for citation in citations:
+            texts.setdefault((citation.vault, citation.path), []).append(citation.text)
         material = RetrievedMaterial(
-            context=context, source_texts=source_texts, cited_texts=_text_by_note(citations), citations=len(citations)
+            context=context,
+            source_texts=source_texts,
+            cited_texts={place: "\n\n".join(parts) for place, parts in texts.items()},
+            citations=len(citations),
         )
         least, weights = self.options.thresholds.targets, self.options.weights
         return scoring.score_retrieval(material, need, self.vocabulary, targets=least, weights=weights)
@@ -242,27 +249,10 @@ class AttemptRunner:
             return self.context
         return self.context.scripting.open_vault(name)
 
-    def _run_script(self, script: str) -> tuple[ScriptResult, RecordingHost]:
-        bridge = Bridge(self.context, self.options.profile)
-        recorder = RecordingHost(bridge)
-        sandbox = self.context.open_sandbox()
-        requested_s = self.options.timeout_s
-        limits = sandbox.limits if requested_s is None else ScriptLimits(timeout_s=requested_s).within(sandbox.limits)
-        inputs = script_inputs(self.context, bridge)
-        return sandbox.run(script, recorder, limits=limits, given=inputs, on_cancel=self.context.on_cancel), recorder
-
 
 def notes_cited(citations: Sequence[Citation]) -> tuple[NoteRead, ...]:
     """Return the notes that are cited, each once."""
     return tuple(dict.fromkeys(NoteRead(vault=one.vault, path=one.path, hash=one.hash) for one in citations))
-
-
-def _text_by_note(citations: Sequence[Citation]) -> Mapping[NoteKey, str]:
-    """Join the cited texts of each note."""
-    texts: dict[NoteKey, list[str]] = {}
-    for citation in citations:
-        texts.setdefault((citation.vault, citation.path), []).append(citation.text)
-    return {place: "\n\n".join(parts) for place, parts in texts.items()}
 
 
 def resume_from_checkpoint(
@@ -325,8 +315,15 @@ def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -
         NoteRead(vault=str(fields["vault"]), path=str(fields["path"]), hash=str(fields["hash"]))
         for fields in objects_in(stored["reads"])
     )
-    if not reads or not all(_is_unchanged(runner, fields) for fields in reads):
+    if not reads:
         return None
+    for read in reads:
+        try:
+            note = evidence.read_note(runner.open_vault(read.vault), read.path)
+        except KnapError:
+            return None
+        if note is None or note.hash != read.hash:
+            return None
     reported = [
         ReportedCitation(
             path=str(fields["path"]),
@@ -354,14 +351,6 @@ def _restore_retrieval(runner: AttemptRunner, stored: Mapping[str, JSONValue]) -
         used_tools=bool(stored["used_tools"]),
         used_outside=bool(stored.get("used_outside")),
     )
-
-
-def _is_unchanged(runner: AttemptRunner, read: NoteRead) -> bool:
-    try:
-        note = evidence.read_note(runner.open_vault(read.vault), read.path)
-    except KnapError:
-        return False
-    return note is not None and note.hash == read.hash
 
 
 CODE_MODE_OFF: Final = "Code Mode is off: this is a direct search"
@@ -419,7 +408,11 @@ class Retriever:
             KnapError: The vault can't be searched, or the state folder can't be used.
         """
         _ = self._context.freshen()
-        contexts = self._contexts()
+        opened = [self._runner.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
+        for other in opened:
+            if other is not self._context:
+                _ = other.freshen()
+        contexts = opened or [self._context]
         need = scoring.analyze_task(task.text, self._vocabulary, lambda text: rank_notes(contexts, text), task.aspects)
         # Before any script is written: a resumed run must not pay the model again for what a person decides.
         checkpoint = self._checkpoints.find(self._run, task.node, task.text) if self._checkpoints else None
@@ -458,7 +451,9 @@ class Retriever:
         notes = [broken_off] if broken_off else []
         if attempts and self._is_good(attempts[-1]):
             return _join_attempts(attempts[-1], attempts, notes)
-        broken_off = broken_off or _script_limit(attempts)
+        kind = attempts[-1].attempts[-1].kind if attempts else None
+        if kind and not broken_off:
+            broken_off = _LIMIT_EXITS.get(kind, "")
         # Scripts that found too little may have searched well: their queries are part of the broadened search.
         broadened = self._search_broadly(need, attempts, contexts)
         best = max([broadened, *attempts], key=lambda one: one.score)
@@ -516,13 +511,6 @@ class Retriever:
         tools = tuple(self._context.scripting.tools())
         return ScriptAuthor(ask=ask, shape=description, methods=bridge.methods, tools=tools)
 
-    def _contexts(self) -> list[Context]:
-        opened = [self._runner.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
-        for other in opened:
-            if other is not self._context:
-                _ = other.freshen()
-        return opened or [self._context]
-
     def _is_good(self, retrieval: Retrieval) -> bool:
         is_confident = retrieval.confidence is None or retrieval.confidence >= self._limits.low_confidence
         return not retrieval.attempts[-1].error and retrieval.score >= self._limits.low_score and is_confident
@@ -539,12 +527,6 @@ _LIMIT_EXITS: Final[Mapping[ScriptExit, str]] = {
     "timeout": "the script ran into its time limit",
     "memory": "the script ran into its memory limit",
 }
-
-
-def _script_limit(attempts: Sequence[Retrieval]) -> str:
-    """Return at which limit the last script ended; empty where it ended otherwise."""
-    kind = attempts[-1].attempts[-1].kind if attempts else ""
-    return _LIMIT_EXITS.get(kind, "") if kind else ""
 
 
 def retrieval_hints(retrieval: Retrieval) -> dict[str, JSONValue]:

@@ -213,7 +213,11 @@ def grounded_text(context: str, source_texts: Iterable[str], task: str) -> str:
     known_words, runs = _match_ngrams([folded for *_, folded in words], source_texts)
     task_words = frozenset(_WORD.findall(task.casefold()))
     kept_words: list[list[str]] = [[] for _ in lines]
-    grounded_lines = [_is_grounded_line([folded for _, folded in line], known_words, task_words) for line in lines]
+    grounded_lines: list[bool] = []
+    for line in lines:
+        folded_line = [folded for _, folded in line]
+        is_known = bool(folded_line) and known_words.issuperset(folded_line)
+        grounded_lines.append(is_known and not task_words.issuperset(folded_line))
     for place, (number, original, _) in enumerate(words):
         if runs[place] or grounded_lines[number]:
             kept_words[number].append(original)
@@ -228,25 +232,24 @@ def shown_texts(texts: Iterable[str], context: str) -> list[str]:
     context_words = _folded_words(context)
     known_words = frozenset(context_words)
     ngrams = frozenset(zip(*(context_words[at:] for at in range(_NGRAM_LENGTH)), strict=False))
-    return [_shown_text(text, known_words, ngrams) for text in texts]
-
-
-def _shown_text(text: str, known: frozenset[str], runs: frozenset[Ngram]) -> str:
-    lines = [_WORD.findall(line) for line in text.split("\n")]
-    words = [(number, word) for number, line in enumerate(lines) for word in line]
-    folded = [word.casefold() for _, word in words]
-    is_shown = [False] * len(words)
-    for at in range(len(words) - _NGRAM_LENGTH + 1):
-        if tuple(folded[at : at + _NGRAM_LENGTH]) in runs:
-            is_shown[at : at + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
-    is_short_known = [
-        len(line) < _NGRAM_LENGTH and known.issuperset(word.casefold() for word in line) for line in lines
-    ]
-    kept_words: list[list[str]] = [[] for _ in lines]
-    for place, (number, word) in enumerate(words):
-        if is_shown[place] or is_short_known[number]:
-            kept_words[number].append(word)
-    return "\n".join(" ".join(line) for line in kept_words if line)
+    shown: list[str] = []
+    for text in texts:
+        lines = [_WORD.findall(line) for line in text.split("\n")]
+        words = [(number, word) for number, line in enumerate(lines) for word in line]
+        folded = [word.casefold() for _, word in words]
+        is_shown = [False] * len(words)
+        for at in range(len(words) - _NGRAM_LENGTH + 1):
+            if tuple(folded[at : at + _NGRAM_LENGTH]) in ngrams:
+                is_shown[at : at + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
+        is_short_known = [
+            len(line) < _NGRAM_LENGTH and known_words.issuperset(word.casefold() for word in line) for line in lines
+        ]
+        kept_words: list[list[str]] = [[] for _ in lines]
+        for place, (number, word) in enumerate(words):
+            if is_shown[place] or is_short_known[number]:
+                kept_words[number].append(word)
+        shown.append("\n".join(" ".join(line) for line in kept_words if line))
+    return shown
 
 
 def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[str], list[bool]]:
@@ -268,10 +271,6 @@ def _match_ngrams(words: list[str], source_texts: Iterable[str]) -> tuple[set[st
             for place in places.pop(tuple(text_words[at : at + _NGRAM_LENGTH]), ()):
                 is_matched[place : place + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
     return known_words, is_matched
-
-
-def _is_grounded_line(words: list[str], known_words: set[str], task_words: frozenset[str]) -> bool:
-    return bool(words) and known_words.issuperset(words) and not task_words.issuperset(words)
 
 
 def _folded_words(text: str) -> list[str]:
@@ -408,10 +407,12 @@ def score_retrieval(
     context_stems = vocabulary.stems([f"{grounded}\n{names}"])[0]
     chars_per_note = max(_MAX_SCORED_CHARS // max(len(material.cited_texts), 1), _WINDOW_CHARS)
     visible_texts = shown_texts((text[:chars_per_note] for text in material.cited_texts.values()), material.context)
-    windows_by_note = {
-        place: _window_stems(place, text, vocabulary)
-        for place, text in zip(material.cited_texts, visible_texts, strict=True)
-    }
+    # The stems of each window of a note's shown text, with its name; none where nothing is shown.
+    windows_by_note: dict[NoteKey, list[frozenset[str]]] = {}
+    for place, text in zip(material.cited_texts, visible_texts, strict=True):
+        starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
+        windows = [f"{_note_name(place)}\n{text[start : start + _WINDOW_CHARS]}" for start in starts]
+        windows_by_note[place] = vocabulary.stems(windows) if text else []
     coverage_by_note = [[aspect_coverage(one, *note) for one in need.aspects] for note in windows_by_note.items()]
     degrees = [max((note[place] for note in coverage_by_note), default=0.0) for place in range(len(need.aspects))]
     target_shares = (min(len(grounded) / targets.context_chars, 1.0), min(material.citations / targets.citations, 1.0))
@@ -475,30 +476,13 @@ def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -
     count = sum(degree_by_text[text] for text in distinct)
     if not count:
         return 0.0
-    mean_distance = sum(degree_by_text[one] * _nearest_distance(one, distinct) for one in distinct) / count
-    return (1 - 0.5**count) * mean_distance
-
-
-def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
-    """Return the stems of each window of a note's shown text, with its name; none where nothing is shown."""
-    if not text:
-        return []
-    starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
-    return vocabulary.stems([f"{_note_name(place)}\n{text[start : start + _WINDOW_CHARS]}" for start in starts])
+    distances: list[float] = []
+    for one in distinct:
+        # The share of words that two texts have in common: Jaccard, 1912, the coefficient of community.
+        nearest = max((len(one & other) / len(one | other) for other in distinct if other is not one), default=0.0)
+        distances.append(degree_by_text[one] * (1 - nearest))
+    return (1 - 0.5**count) * (sum(distances) / count)
 
 
 def _note_name(place: NoteKey) -> str:
     return place[1].rpartition("/")[2].removesuffix(".md")
-
-
-def _nearest_distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
-    """Return how far a text is from the nearest other one, from 0 to 1."""
-    return 1 - max((_jaccard(text, other) for other in others if other is not text), default=0.0)
-
-
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of words that two texts have in common.
-
-    Source: Jaccard, 1912, the coefficient of community.
-    """
-    return len(one & other) / len(one | other)

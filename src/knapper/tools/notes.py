@@ -1,6 +1,6 @@
 """Find, list and describe notes, tags and folders, and report the state of the index."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Unpack
@@ -11,7 +11,6 @@ from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
 from knapper.index.documents import Filter
-from knapper.index.graph import Edge
 from knapper.index.search import Hit, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, reading, search
@@ -31,7 +30,6 @@ from knapper.tools.shapes.read import (
     FolderPage,
     FolderRow,
     FoundNotePage,
-    HeadingRow,
     NamedNote,
     NamedNotePage,
     Nearest,
@@ -44,12 +42,10 @@ from knapper.tools.shapes.read import (
     SkippedFileRow,
     TagPage,
     TagRow,
-    TaskRows,
     VaultStatus,
 )
 from knapper.tools.shapes.write import WriteResult
 from knapper.vault import paths, walk
-from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 MAX_RANKED: Final = 200
@@ -119,7 +115,10 @@ def find_notes(
         BadInput: An argument can't be used.
     """
     answers.check_page(limit, offset)
-    fields = _check_fields(more.get("fields", _DEFAULT_FIELDS))
+    fields = more.get("fields", _DEFAULT_FIELDS)
+    if len(fields) > _MOST_FIELDS:
+        raise BadInput(f"fields has {len(fields)} items", hint=f"give at most {_MOST_FIELDS}")
+    fields = [name for name in dict.fromkeys(check_name("fields", each) for each in fields) if name != "path"]
     order = _parse_order(more.get("sort", ""))
     where = context.restrict(build_filter(more, kinds=search.NOTE_KINDS))
     freshness = context.freshen(meaning=bool(query.strip()))
@@ -129,7 +128,10 @@ def find_notes(
     remarks: tuple[str, ...] = ()
     nearest: list[dict[str, object]] = []
     if query.strip():
-        ranking = _rank_by_query(context, query, where, order)
+        search.check_query(query, 1)
+        # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
+        mode: SearchMode = "hybrid" if order is None else "keyword"
+        ranking = context.index.search(SearchRequest(text=query, mode=mode, limit=MAX_RANKED, per_note=1, where=where))
         listing, remarks = _ranked_entries(context, ranking, where, order, limit, offset)
         nearest = _note_rows(context, _hit_entries(context, ranking.nearest), fields)
     else:
@@ -138,7 +140,11 @@ def find_notes(
     rows = _note_rows(context, listing.entries, fields)
     absent_names = () if listing.total else missing_names(context, where)
     absent_folders = missing_folders(context, where.exclude_folders)
-    remarks = (*remarks, *absent_folders, *absent_names, *_sort_remark(context, order))
+    remarks = (*remarks, *absent_folders, *absent_names)
+    # A mistyped name doesn't change the order.
+    if order is not None and order.by == "property" and not has_property(context, order.name):
+        names = ", ".join(SORT_KEYS)
+        remarks = (*remarks, f"no note has the property '{order.name}' to sort by; what every note has: {names}")
     return {
         **answers.page_of(rows, listing.total, limit, offset),
         **_nearest_fields(nearest),
@@ -158,13 +164,6 @@ def saved_time(entry: CatalogEntry) -> str:
     except (OverflowError, ValueError, OSError):
         return entry.modified
     return moment.isoformat(timespec="seconds")
-
-
-def _rank_by_query(context: Context, query: str, where: Filter, order: SortOrder | None) -> SearchResult:
-    search.check_query(query, 1)
-    # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
-    mode: SearchMode = "hybrid" if order is None else "keyword"
-    return context.index.search(SearchRequest(text=query, mode=mode, limit=MAX_RANKED, per_note=1, where=where))
 
 
 def _ranked_entries(
@@ -190,12 +189,6 @@ def _hit_entries(context: Context, hits: Sequence[Hit]) -> tuple[CatalogEntry, .
     return tuple(entry for entry in entries if entry.path == paths_of[entry.id])
 
 
-def _check_fields(fields: Sequence[str]) -> list[str]:
-    if len(fields) > _MOST_FIELDS:
-        raise BadInput(f"fields has {len(fields)} items", hint=f"give at most {_MOST_FIELDS}")
-    return [name for name in dict.fromkeys(check_name("fields", each) for each in fields) if name != "path"]
-
-
 def _parse_order(sort: str) -> SortOrder | None:
     name = check_text("sort", sort).strip()
     descending = name.startswith("-")
@@ -206,12 +199,6 @@ def _parse_order(sort: str) -> SortOrder | None:
         if by == name.lower():
             return SortOrder(by=by, descending=descending)
     return SortOrder(by="property", descending=descending, name=name)
-
-
-def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
-    """Yield a remark where no note has the property to sort by: a mistyped name doesn't change the order."""
-    if order is not None and order.by == "property" and not has_property(context, order.name):
-        yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
 
 def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, object]]:
@@ -356,16 +343,13 @@ def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[Name
         else:
             if names := aliases.get(entry.id):
                 row["aliases"] = list(names)
-            if description := _entry_description(entry):
-                row["description"] = description
+            properties = {name.casefold(): value for name, value in entry.properties.items()}
+            values = (properties.get(name) for name in _DESCRIPTION_KEYS)
+            description = next((value for value in values if isinstance(value, str) and value), "")
+            if description:
+                row["description"] = search.preview(description, _MAX_DESCRIPTION)
         rows.append(row)
     return rows
-
-
-def _entry_description(entry: CatalogEntry) -> str:
-    properties = {name.casefold(): value for name, value in entry.properties.items()}
-    values = (properties.get(name) for name in _DESCRIPTION_KEYS)
-    return next((search.preview(value, _MAX_DESCRIPTION) for value in values if isinstance(value, str) and value), "")
 
 
 def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> TagPage:
@@ -437,7 +421,10 @@ def note_info(context: Context, path: str) -> NoteInfo:
     """
     freshness = context.freshen(meaning=False)
     note = reading.read_note(context, path)
-    block = note.outline.frontmatter
+    block, tasks = note.outline.frontmatter, note.outline.tasks
+    # Each tag once, as it is written first.
+    tags = {paths.name_key(tag.name): tag.name for tag in reversed(note.outline.tags)}
+    headed = [section for section in note.outline.sections if section.level]
     answer: NoteInfo = {
         "success": True,
         "path": note.path,
@@ -448,10 +435,17 @@ def note_info(context: Context, path: str) -> NoteInfo:
         "lines": len(note.outline.line_starts) if note.raw else 0,
         **_index_fields(context, note.path),
         "properties": dict(block.values) if block else {},
-        "tags": _distinct_tags(note),
-        "headings": sum(section.level > 0 for section in note.outline.sections),
-        "outline": _outline_rows(note),
-        "tasks": _task_rows(note),
+        "tags": [*reversed(tags.values())],
+        "headings": len(headed),
+        "outline": [
+            {"heading": positions.heading_label(section), "line": section.line, "end_line": section.end_line}
+            for section in headed[:_MAX_HEADINGS]
+        ],
+        "tasks": {
+            "total": len(tasks),
+            "open": sum(not task.state.strip() for task in tasks),
+            "results": [{"state": task.state, "text": task.text, "line": task.line} for task in tasks[:_MAX_LISTED]],
+        },
         **_link_counts(context, note.path),
         "foreign": answers.mark_if_foreign(context, note),
         "waiting_edits": reading.pending_rows(note),
@@ -473,49 +467,24 @@ def _index_fields(context: Context, path: NotePath) -> NoteIndexFields:
     return {"created": entry.created, "modified": saved_time(entry), "aliases": aliases}
 
 
-def _distinct_tags(note: Note) -> list[str]:
-    names = {paths.name_key(tag.name): tag.name for tag in reversed(note.outline.tags)}
-    return [*reversed(names.values())]
-
-
-def _outline_rows(note: Note) -> list[HeadingRow]:
-    headed = [section for section in note.outline.sections if section.level]
-    return [
-        {"heading": positions.heading_label(section), "line": section.line, "end_line": section.end_line}
-        for section in headed[:_MAX_HEADINGS]
-    ]
-
-
-def _task_rows(note: Note) -> TaskRows:
-    tasks = note.outline.tasks
-    return {
-        "total": len(tasks),
-        "open": sum(not task.state.strip() for task in tasks),
-        "results": [{"state": task.state, "text": task.text, "line": task.line} for task in tasks[:_MAX_LISTED]],
-    }
-
-
 def _link_counts(context: Context, path: NotePath) -> NoteLinks:
     graph = context.index.graph
     lookup = graph.cached_lookup()
     outgoing = [edge for edge in graph.outgoing(path, lookup) if edge.kind != "external" and edge.target]
     sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.target})
     visible_sources: list[str] = [source for source in sources if context.sees(source)]
-    return {
-        "links_out": {"total": len(outgoing), "results": _outgoing_rows(context, outgoing[:_MAX_LISTED])},
-        "links_in": {"total": len(visible_sources), "results": visible_sources[:_MAX_LISTED]},
-    }
-
-
-def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[OutgoingLinkRow]:
-    return [
+    outgoing_rows: list[OutgoingLinkRow] = [
         {
             "target": edge.target,
             "line": edge.line,
             "leads_to": edge.path if edge.path is not None and context.sees(edge.path) else None,
         }
-        for edge in edges
+        for edge in outgoing[:_MAX_LISTED]
     ]
+    return {
+        "links_out": {"total": len(outgoing), "results": outgoing_rows},
+        "links_in": {"total": len(visible_sources), "results": visible_sources[:_MAX_LISTED]},
+    }
 
 
 def vault_status(context: Context) -> VaultStatus:

@@ -413,8 +413,18 @@ def list_blocks(context: Context, path: str) -> PendingBlockList:
     """
     note = context.view.read(context.view.locate(path))
     _ = answers.mark_if_foreign(context, note)
-    pending_blocks = pending.find_pending(note.raw, note.outline)
-    rows = [_block_row(block) for block in pending_blocks]
+    rows: list[PendingBlockRow] = []
+    for block in pending.find_pending(note.raw, note.outline):
+        row: PendingBlockRow = {
+            "id": block.id,
+            "type": block.kind,
+            "line": block.line,
+            "before": block.before,
+            "after": block.after,
+        }
+        if problem := blocks.block_problem(block):
+            row["problem"] = problem
+        rows.append(row)
     return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}
 
 
@@ -467,16 +477,3 @@ def resolve_blocks(
 
 def _is_dry_run(context: Context) -> bool:
     return context.submit_options is not None and context.submit_options.dry_run
-
-
-def _block_row(block: pending.PendingBlock) -> PendingBlockRow:
-    row: PendingBlockRow = {
-        "id": block.id,
-        "type": block.kind,
-        "line": block.line,
-        "before": block.before,
-        "after": block.after,
-    }
-    if problem := blocks.block_problem(block):
-        row["problem"] = problem
-    return row

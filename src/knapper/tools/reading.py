@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
@@ -41,7 +40,7 @@ def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[E
 
 def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) -> EmbedContent:
     row: EmbedContent = {
-        "embed": parser.decode_text(_utf8_bytes(note)[link.start : link.stop]),
+        "embed": parser.decode_text(utf8_bytes(note)[link.start : link.stop]),
         "line": link.line,
     }
     path = links.resolve(link.target, note.path, lookup).path
@@ -59,12 +58,12 @@ def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) 
 
 def _embed_content(context: Context, path: NotePath, link: Link) -> EmbeddedText:
     embedded = context.view.read(path)
-    span = _embed_span(embedded.outline, link, len(_utf8_bytes(embedded)))
+    span = _embed_span(embedded.outline, link, len(utf8_bytes(embedded)))
     if span is None:
         target_kind, code = ("block", "block_not_found") if link.block else ("heading", "heading_not_found")
         return {"error": f"it has no such {target_kind}", "code": code}
     start, stop = span
-    text = parser.decode_text(_utf8_bytes(embedded)[start:stop])
+    text = parser.decode_text(utf8_bytes(embedded)[start:stop])
     content = text[:_EMBED_LENGTH]
     line = max(bisect_right(embedded.outline.line_starts, start), 1)
     ends_line = content.endswith(("\r", "\n"))
@@ -88,24 +87,17 @@ def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | No
         return (named_block.start, named_block.stop) if named_block else None
     if not link.headings:
         return outline.body_start, size
-    candidates = (
-        section for section in outline.sections if section.level and _heading_path_fits(link.headings, section.path)
-    )
-    match = next(candidates, None)
-    return (match.start, match.stop) if match else None
+    *outer, own = link.headings
+    for section in outline.sections:
+        # The last heading is the section's own, the others are above it.
+        if section.level and section.path and links.heading_matches(own, section.path[-1]):
+            titles = iter(section.path[:-1])
+            if all(any(links.heading_matches(wanted, title) for title in titles) for wanted in outer):
+                return section.start, section.stop
+    return None
 
 
-def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
-    """Return whether a link's headings lead to a section: the last is its own, the others are above it."""
-    if not path or not links.heading_matches(wanted[-1], path[-1]):
-        return False
-    outer_titles = iter(path[:-1])
-    return all(
-        any(links.heading_matches(wanted_title, title) for title in outer_titles) for wanted_title in wanted[:-1]
-    )
-
-
-def _utf8_bytes(note: Note) -> bytes:
+def utf8_bytes(note: Note) -> bytes:
     """Return the bytes that an outline's spans refer to: UTF-8, also for a UTF-16 note."""
     return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
 
@@ -176,7 +168,10 @@ def read_file(
     text_slice = _take_slice(note, more.get("heading", ""), offset, length)
     answer = _slice_answer(note, text_slice, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
     if answer["truncated"]:
-        answer["content"] = f"{answer['content']}{_cut_marker(text_slice)}"
+        # For readers of the text alone: where it is cut, and how to read on.
+        start, stop = text_slice.offset, text_slice.offset + len(text_slice.text)
+        cut = f"[cut here: characters {start} to {stop} of {text_slice.total}; read on with offset {stop}]"
+        answer["content"] = f"{answer['content']}\n\n{cut}"
     if more.get("expand_embeds", False):
         last_line = text_slice.line + len(_LINE_BREAK.findall(text_slice.text))
         answer["embeds"] = expand_embeds(context, note, text_slice.line, last_line)
@@ -194,12 +189,6 @@ def _take_slice(note: Note, heading: str, offset: int, length: int) -> _TextSlic
     full_text, line = _section_text(note, heading) if heading else (parser.decode_text(note.raw), 1)
     line += _count_breaks(full_text, offset)
     return _TextSlice(text=full_text[offset : offset + length], offset=offset, total=len(full_text), line=line)
-
-
-def _cut_marker(part: _TextSlice) -> str:
-    """Return what ends a text that is cut, for readers of the text alone: where it is cut, and how to read on."""
-    stop = part.offset + len(part.text)
-    return f"\n\n[cut here: characters {part.offset} to {stop} of {part.total}; read on with offset {stop}]"
 
 
 def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> NoteText:
@@ -285,7 +274,7 @@ def _section_text(note: Note, heading: str) -> tuple[str, int]:
     from knapper.changes.text import positions  # noqa: PLC0415
     from knapper.changes.text.splices import Snapshot  # noqa: PLC0415
 
-    data = _utf8_bytes(note)
+    data = utf8_bytes(note)
     snapshot = Snapshot(raw=data, outline=note.outline)
     sliced = _SECTION_SLICE.fullmatch(heading)
     try:

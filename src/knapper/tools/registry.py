@@ -150,12 +150,17 @@ def parse_parameters(row: ToolSpec) -> ToolParameters:
         TypeError: JSON can't express a parameter's type.
     """
     annotations = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)
-    docs = _parameter_docs(row.function)
+    doc = docstring_parser.parse(_docstring(row.function), style=docstring_parser.DocstringStyle.GOOGLE)
+    docs = {one.arg_name: _join_lines(one.description) for one in doc.params}
     fields: dict[str, Any] = {}
     optional: set[str] = set()
     for parameter in list(inspect.signature(row.function).parameters.values())[1:]:
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            for name, parameter_type in _unpack_parameters(annotations[parameter.name]):
+            # The keys of the TypedDict in ``**more: Unpack[…]``.
+            (typed_dict,) = get_args(annotations[parameter.name])
+            kinds = get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True)
+            for name, kind in kinds.items():
+                parameter_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
                 fields[name] = (parameter_type, Field(default=None, description=docs.get(name)))
                 optional.add(name)
         else:
@@ -231,23 +236,10 @@ def _docstring(function: Callable[..., object]) -> str:
     return inspect.getdoc(function) or ""
 
 
-def _parameter_docs(function: Callable[..., object]) -> dict[str, str]:
-    doc = docstring_parser.parse(_docstring(function), style=docstring_parser.DocstringStyle.GOOGLE)
-    return {one.arg_name: _join_lines(one.description) for one in doc.params}
-
-
 def _join_lines(text: str | None) -> str:
     """Join a paragraph's lines, and mark code as Markdown does."""
     paragraphs = (text or "").replace("``", "`").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
-
-
-def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
-    """Return the keys of a TypedDict that a function takes as ``**more: Unpack[…]``."""
-    (typed_dict,) = get_args(hint)
-    for name, kind in get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True).items():
-        inner_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
-        yield name, inner_type
 
 
 def _simplify_schema(value: JSONValue) -> JSONValue:
@@ -344,7 +336,12 @@ def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]
         return answers.as_json(row.function(context, **values))
     except CallerError as error:
         given = {name: value for name, value in arguments.items() if value is not None}
-        _use_sent_names(error, _sent_names(parse_parameters(row).model.model_fields, given))
+        sent_names = _sent_names(parse_parameters(row).model.model_fields, given)
+        # A message that begins with a parameter, ``n_results is 0``, names it as the caller did.
+        name, _, rest = error.message.partition(" ")
+        if name in sent_names:
+            error.message = f"{sent_names[name]} {rest}"
+            error.args = (error.message,)
         raise
     except ImportError as error:
         problem = extras.explain_import(error)
@@ -384,7 +381,15 @@ def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str,
     try:
         model = tool_parameters.model.model_validate(named)
     except ValidationError as error:
-        nulls = _nulled_parameters(tool_parameters.model, named, error)
+        entries = error.errors(include_url=False, include_input=False, include_context=False)
+        refused = {str(entry["loc"][0]) for entry in entries if entry["loc"]}
+        # Optional parameters that were refused for being null.
+        own_fields = tool_parameters.model.model_fields
+        nulls = {
+            name
+            for name in refused & set(own_fields)
+            if named.get(name, "") is None and not own_fields[name].is_required()
+        }
         if nulls:
             rest = {name: value for name, value in arguments.items() if own_names.get(name, name) not in nulls}
             return check_arguments(row, rest)
@@ -417,24 +422,6 @@ def _sent_names(fields: Mapping[str, object], arguments: Mapping[str, object]) -
     return sent_names
 
 
-def _use_sent_names(error: CallerError, sent_names: Mapping[str, str]) -> None:
-    """Name a parameter as the caller did, where a message begins with it: ``n_results is 0``."""
-    name, _, rest = error.message.partition(" ")
-    if name in sent_names:
-        error.message = f"{sent_names[name]} {rest}"
-        error.args = (error.message,)
-
-
-def _nulled_parameters(model: type[BaseModel], arguments: Mapping[str, object], error: ValidationError) -> set[str]:
-    """Return the optional parameters that were refused for being null."""
-    errors = error.errors(include_url=False, include_input=False, include_context=False)
-    refused = {str(error_entry["loc"][0]) for error_entry in errors if error_entry["loc"]}
-    fields = model.model_fields
-    return {
-        name for name in refused & set(fields) if arguments.get(name, "") is None and not fields[name].is_required()
-    }
-
-
 def _arguments_error(
     row: ToolSpec, arguments: Mapping[str, object], error: ValidationError, sent_names: Mapping[str, str]
 ) -> BadInput:
@@ -442,7 +429,8 @@ def _arguments_error(
     for entry in error.errors(include_url=False, include_input=False, include_context=False):
         steps = [str(step) for step in _error_path(arguments, entry["loc"])]
         where = ".".join([*(sent_names.get(name, name) for name in steps[:1]), *steps[1:]])
-        messages.setdefault(where, []).append(_problem_text(entry["type"], entry["msg"]))
+        text = _PROBLEM_TEXTS.get(entry["type"]) or f"{entry['msg'][:1].lower()}{entry['msg'][1:]}"
+        messages.setdefault(where, []).append(text)
     problems = [
         {"parameter": name[:_MAX_NAME_LENGTH], "problem": ", or ".join(dict.fromkeys(texts))}
         for name, texts in islice(messages.items(), _MAX_PROBLEMS)
@@ -469,10 +457,6 @@ def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | 
             return
         yield step
         value = node
-
-
-def _problem_text(kind: str, message: str) -> str:
-    return _PROBLEM_TEXTS.get(kind) or f"{message[:1].lower()}{message[1:]}"
 
 
 VaultOpener = Callable[[str], Context]

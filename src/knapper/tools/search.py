@@ -129,7 +129,10 @@ def search_vault(
     results = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.hits]
     if explain:
         remarks += ranking.limits
-        _add_matches(context, query, results)
+        # Where the query's words stand in each content, in characters.
+        spans = context.index.find_matches(query, [result["content"] for result in results])
+        for result, found in zip(results, spans, strict=True):
+            result["matches"] = [[start, stop] for start, stop in found]
     nearest = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]
     return {
         **found_fields(results, nearest, nothing="No matching documents found"),
@@ -243,9 +246,16 @@ def _current_note(context: Context, note: Note) -> OpenNote:
     from knapper.vault import parser  # noqa: PLC0415 - as in `search_task_relevant`
 
     name = note.path.removesuffix(".md").replace("/", " ")
+
+    def linked() -> set[NotePath]:
+        graph = context.index.graph
+        lookup = graph.cached_lookup()
+        targets = {edge.path for edge in graph.outgoing(note.path, lookup) if edge.path is not None}
+        return targets | {edge.source for edge in graph.incoming(note.path, lookup)}
+
     return OpenNote(
         path=note.path,
-        linked=lambda: _linked_paths(context, note.path),
+        linked=linked,
         words=lambda: _plain_words(f"{name} {parser.decode_text(note.raw)[:2_000]}"),
     )
 
@@ -275,13 +285,6 @@ def _plain_words(text: str) -> str:
     return " ".join(words) or text
 
 
-def _linked_paths(context: Context, path: NotePath) -> set[NotePath]:
-    graph = context.index.graph
-    lookup = graph.cached_lookup()
-    targets = {edge.path for edge in graph.outgoing(path, lookup) if edge.path is not None}
-    return targets | {edge.source for edge in graph.incoming(path, lookup)}
-
-
 def preview(text: str, length: int = _PREVIEW_CHARS) -> str:
     """Return the beginning of a text, on one line."""
     line = " ".join(text[: 4 * length].split())
@@ -296,13 +299,6 @@ def found_fields(results: list[RowT], nearest: list[RowT], *, nothing: str) -> F
     if not nearest:
         del fields["nearest"]
     return fields
-
-
-def _add_matches(context: Context, query: str, results: Sequence[PassageHit]) -> None:
-    """Add to each hit where the query's words stand in its content, in characters."""
-    spans = context.index.find_matches(query, [result["content"] for result in results])
-    for result, found in zip(results, spans, strict=True):
-        result["matches"] = [[start, stop] for start, stop in found]
 
 
 def mark_foreign_hits(context: Context, hits: Iterable[Hit]) -> frozenset[NotePath]:

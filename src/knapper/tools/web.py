@@ -2,20 +2,17 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NotRequired
+from typing import Final, NotRequired
 
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, KnapError, NotFound
-from knapper.net.speech import Audio, Segment, Transcriber, Transcript
+from knapper.net.speech import Audio, Transcript
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import links, obsidian, paths
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-
-if TYPE_CHECKING:
-    from knapper.net.web import Page, PageExcerpt
 
 
 class WebPageHit(TypedDict):
@@ -192,17 +189,13 @@ def fetch_page(context: Context, url: str, offset: int = 0, length: int = 8_000)
         "truncated": excerpt.next_offset is not None,
         "untrusted": True,
     }
-    if remark := _page_remark(page, excerpt):
-        answer["message"] = remark
-    return answer
-
-
-def _page_remark(page: "Page", part: "PageExcerpt") -> str:
     if not page.text:
-        return "The page holds no readable text"
-    if not part.text:
-        return "The page ends before this offset"
-    return "The page is very long, and its end wasn't read" if page.is_cut and part.next_offset is None else ""
+        answer["message"] = "The page holds no readable text"
+    elif not excerpt.text:
+        answer["message"] = "The page ends before this offset"
+    elif page.is_cut and excerpt.next_offset is None:
+        answer["message"] = "The page is very long, and its end wasn't read"
+    return answer
 
 
 _EMBED_KINDS: Final = frozenset({"embed", "image"})
@@ -237,7 +230,11 @@ def transcribe_audio(context: Context, path: str) -> TranscriptList:
         return {"success": True, "message": "No audio embeds found", "results": [], "path": note.path}
     results, failures = _transcribe_all(context, embedded)
     if not results:
-        raise _all_failed_error(failures)
+        first = failures[0][1]
+        reasons = "; ".join(f"{name}: {error.message}" for name, error in failures[:_MAX_REASONS])
+        rest = f"; and {len(failures) - _MAX_REASONS} more" if len(failures) > _MAX_REASONS else ""
+        message = f"All transcriptions failed: {reasons}{rest}"
+        raise type(first)(message, hint=first.hint, code=first.code, details={"errors": _error_rows(failures)})
     answer: TranscriptList = {"success": True, "results": results, "path": note.path}
     if failures:
         answer["errors"] = _error_rows(failures)
@@ -259,12 +256,20 @@ def _transcribe_all(
             # Only between files: what is transcribed is kept, so that another call continues from there.
             if cancelled.is_set():
                 raise KnapError("the call was cancelled", hint="what was transcribed is kept", code="cancelled")
+            if file is None or transcriber is None:
+                missing = NotFound(
+                    f"no audio file '{target}' where Obsidian would look",
+                    hint="check the link, and the vault's folder for attachments",
+                    code="audio_not_found",
+                )
+                failures.append((paths.base_name(target), missing))
+                continue
             try:
-                if file is None or transcriber is None:
-                    raise _audio_not_found(target)
-                results.append(_transcript_row(context, file, _transcribe(context, transcriber, file)))
+                with context.view.open_bytes(file, max_bytes=transcriber.max_bytes) as content:
+                    transcript = transcriber.transcribe(Audio.measure(paths.base_name(file), content))
+                results.append(_transcript_row(context, file, transcript))
             except KnapError as error:
-                failures.append((paths.base_name(file or target), error))
+                failures.append((paths.base_name(file), error))
     finally:
         unsubscribe()
     return results, failures
@@ -296,18 +301,19 @@ def _resolve_audio(context: Context, target: str, source: NotePath) -> NotePath 
     return None
 
 
-def _transcribe(context: Context, transcriber: Transcriber, file: NotePath) -> Transcript:
-    with context.view.open_bytes(file, max_bytes=transcriber.max_bytes) as content:
-        return transcriber.transcribe(Audio.measure(paths.base_name(file), content))
-
-
 def _transcript_row(context: Context, file: NotePath, transcript: Transcript) -> RecordingTranscript:
+    segments: list[SpokenSegment] = []
+    for one in transcript.segments:
+        segment: SpokenSegment = {"start": one.start_s, "end": one.stop_s, "text": one.text}
+        if one.speaker:
+            segment["speaker"] = one.speaker
+        segments.append(segment)
     row: RecordingTranscript = {
         "file": paths.base_name(file),
         "path": file,
         "transcript": transcript.shown,
         "cached": transcript.is_cached,
-        "segments": [_segment_row(segment) for segment in transcript.segments],
+        "segments": segments,
         "language": transcript.language,
         "duration_s": transcript.duration_s or 0.0,
         "foreign": bool(answers.mark_foreign_paths(context, [file])),
@@ -316,31 +322,6 @@ def _transcript_row(context: Context, file: NotePath, transcript: Transcript) ->
         if not row.get(name):
             del row[name]
     return row
-
-
-def _segment_row(segment: Segment) -> SpokenSegment:
-    row: SpokenSegment = {"start": segment.start_s, "end": segment.stop_s, "text": segment.text}
-    if segment.speaker:
-        row["speaker"] = segment.speaker
-    return row
-
-
-def _audio_not_found(target: str) -> NotFound:
-    return NotFound(
-        f"no audio file '{target}' where Obsidian would look",
-        hint="check the link, and the vault's folder for attachments",
-        code="audio_not_found",
-    )
-
-
-def _all_failed_error(failures: list[tuple[str, KnapError]]) -> KnapError:
-    first_error = failures[0][1]
-    reasons = "; ".join(f"{name}: {error.message}" for name, error in failures[:_MAX_REASONS])
-    rest = f"; and {len(failures) - _MAX_REASONS} more" if len(failures) > _MAX_REASONS else ""
-    message = f"All transcriptions failed: {reasons}{rest}"
-    return type(first_error)(
-        message, hint=first_error.hint, code=first_error.code, details={"errors": _error_rows(failures)}
-    )
 
 
 def _error_rows(failures: list[tuple[str, KnapError]]) -> list[TranscriptionFailure]:

@@ -255,7 +255,12 @@ class Conversations:
         messages = _read_messages(stored.head.messages)
         for turn in stored.turns:
             messages += _read_messages(turn.messages)
-        if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens or not _has_budget(chat, session_id):
+        if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens:
+            return messages
+        # Where the limits leave nothing, the turn itself reports it.
+        try:
+            _ = chat.meter.allow(session_id) if chat.meter else None
+        except RefusedError:
             return messages
         prompt = chat.prompts.load("summary")
         used = RunUsage()
@@ -272,15 +277,6 @@ class Conversations:
         head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
         await asyncio.to_thread(self.store.sum_up, session_id, head)
         return shorter
-
-
-def _has_budget(chat: ChatConfig, session_id: str) -> bool:
-    """Return whether the limits leave anything; where they don't, the turn itself reports it."""
-    try:
-        _ = chat.meter.allow(session_id) if chat.meter else None
-    except RefusedError:
-        return False
-    return True
 
 
 def _read_messages(messages: str) -> list[ModelMessage]:

@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextPart,
     ToolReturnPart,
@@ -182,7 +183,22 @@ def stub_tool_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) 
         messages: The messages of a turn that has ended.
         answers: The tools' answers by call id.
     """
-    return [_stub_request(one, answers) if isinstance(one, ModelRequest) else one for one in messages]
+    stubbed: list[ModelMessage] = []
+    for message in messages:
+        if not isinstance(message, ModelRequest):
+            stubbed.append(message)
+            continue
+        parts: list[ModelRequestPart] = []
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart) and not is_stub(part):
+                answer = answers.get(part.tool_call_id)
+                outcome: JSONValue = {"status": "success" if part.outcome == "success" else "error"}
+                stub = stub_answer(answer) if answer is not None else outcome
+                parts.append(replace(part, content=prompting.escape(stub), metadata={COMPACTED_KEY: True}))
+            else:
+                parts.append(part)
+        stubbed.append(replace(message, parts=parts, instructions=None))
+    return stubbed
 
 
 def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
@@ -196,7 +212,13 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     summary: dict[str, JSONValue] = {"status": "success"}
     results = answer.get("results")
     if isinstance(results, list):
-        files = list(dict.fromkeys(path for row in results if (path := _row_path(row))))
+        named: dict[str, None] = {}
+        for row in results:
+            fields = row if isinstance(row, dict) else {"path": row if isinstance(row, str) else ""}
+            path = next((str(fields[name]) for name in ("source", "path", "file") if fields.get(name)), "")
+            if path:
+                named[path] = None
+        files = list(named)
         paths: list[JSONValue] = [*files[:_MAX_STUB_FILES]]
         summary |= {"result_count": len(results), "files": paths}
         if len(files) > _MAX_STUB_FILES:
@@ -296,48 +318,20 @@ async def summarize_history(
         shorter = await compact_now(strategy, history, model=SurrogateSafeModel(model), usage=usage)
     except model_usage.MODEL_ERRORS:
         shorter = history
-    return (
-        shorter
-        if estimate_history_tokens(shorter) < estimate_history_tokens(history)
-        and estimate_history_tokens(shorter) <= budget
-        else _last_turns(history, budget)
-    )
-
-
-def _last_turns(messages: list[ModelMessage], budget: int) -> list[ModelMessage]:
-    """Drop whole turns at the beginning until the rest fits; the last turn always stays."""
+    if estimate_history_tokens(shorter) < estimate_history_tokens(history) and (
+        estimate_history_tokens(shorter) <= budget
+    ):
+        return shorter
+    # Whole turns are dropped at the beginning until the rest fits; the last turn always stays.
     turn_starts = [
         number
-        for number, one in enumerate(messages)
+        for number, one in enumerate(history)
         if isinstance(one, ModelRequest) and any(isinstance(part, UserPromptPart) for part in one.parts)
     ]
     for start in turn_starts:
-        if estimate_history_tokens(messages[start:]) <= budget:
-            return messages[start:]
-    return messages[turn_starts[-1] :] if turn_starts else messages
-
-
-def _stub_request(request: ModelRequest, answers: AnswersByCall) -> ModelRequest:
-    parts = [_stub_part(part, answers) if isinstance(part, ToolReturnPart) else part for part in request.parts]
-    return replace(request, parts=parts, instructions=None)
-
-
-def _stub_part(part: ToolReturnPart, answers: AnswersByCall) -> ToolReturnPart:
-    if is_stub(part):
-        return part
-    answer = answers.get(part.tool_call_id)
-    content = (
-        stub_answer(answer) if answer is not None else {"status": "success" if part.outcome == "success" else "error"}
-    )
-    return replace(part, content=prompting.escape(content), metadata={COMPACTED_KEY: True})
-
-
-def _row_path(row: JSONValue) -> str:
-    if isinstance(row, str):
-        return row
-    if not isinstance(row, dict):
-        return ""
-    return next((str(row[name]) for name in ("source", "path", "file") if row.get(name)), "")
+        if estimate_history_tokens(history[start:]) <= budget:
+            return history[start:]
+    return history[turn_starts[-1] :] if turn_starts else history
 
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
@@ -378,7 +372,8 @@ class ChatTurn:
         self._progress = LoopProgress()
         self._earlier: list[ModelMessage] = []
         """Messages of this turn from before its tools were reduced."""
-        self._emit: EventSink = _ignore_event
+        self._emit: EventSink = lambda _: None
+        """Where events go; nowhere, before the turn has a listener."""
         self._answer: CheckedAnswer | None = None
         self._notes: tuple[str, ...] = ()
         self._tool_notices: tuple[str, ...] = ()
@@ -594,7 +589,3 @@ class ChatTurn:
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
-
-
-def _ignore_event(_: Event) -> None:
-    """Ignore an event, before the turn has a listener."""

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -225,10 +225,19 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
     wrong_bytes = audit.unexpected_bytes()
     with setup.open_vault(root, state, "cli") as context:
         links = _broken_links(context)
-        accepted = [one for one in map(str, outcome.proposals) if _accept_proposal(context, one)]
+        accepted: list[str] = []
+        for proposal in map(str, outcome.proposals):
+            # As a person does; one that doesn't apply any more is left.
+            with suppress(KnapError):
+                digest = str(proposals.show_proposal(context, proposal)["digest"])
+                if proposals.accept_proposal(context, proposal, digest).get("status") == "applied":
+                    accepted.append(proposal)
         after = suite.read_vault(root)
         broken = frozenset(_broken_links(context) - links)
-        problems = _find_problems(task, TrialState(before=before, after=after, outcome=outcome, broken=broken))
+        trial = TrialState(before=before, after=after, outcome=outcome, broken=broken)
+        problems = (f"the run ended as {outcome.state}: {(outcome.error or {}).get('error', '')}",)
+        if outcome.state in {"complete", "asked"}:
+            problems = tuple(problem for check in task.checks if (problem := check.problem(trial)))
         for one in reversed(accepted):
             _ = context.writer.undo(OfProposal(proposal=one))
     wrong_bytes += audit.unexpected_bytes()
@@ -293,22 +302,6 @@ class _VaultAudit:
         return wrong
 
 
-def _accept_proposal(context: Context, proposal: str) -> bool:
-    """Accept a proposal as a person does; False where it doesn't apply any more."""
-    try:
-        proposal_row = proposals.show_proposal(context, proposal)
-        return proposals.accept_proposal(context, proposal, str(proposal_row["digest"])).get("status") == "applied"
-    except KnapError:
-        return False
-
-
 def _broken_links(context: Context) -> set[tuple[str, str]]:
     _ = context.freshen(meaning=False)
     return {(str(edge.source), edge.target) for edge in context.index.graph.broken()}
-
-
-def _find_problems(task: EvalTask, trial: TrialState) -> tuple[str, ...]:
-    if trial.outcome.state not in {"complete", "asked"}:
-        error = trial.outcome.error or {}
-        return (f"the run ended as {trial.outcome.state}: {error.get('error', '')}",)
-    return tuple(problem for check in task.checks if (problem := check.problem(trial)))

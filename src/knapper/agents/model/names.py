@@ -280,7 +280,7 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
         decoded = loads(body)
     except (ValueError, RecursionError):
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak a protocol for models")
-    available = _read_model_names(decoded)
+    available: tuple[str, ...] = tuple(sorted(filter(None, map(_row_name, _read_rows(decoded)))))
     if available and model.name != "*" and not _spellings(model) & set(available):
         return ModelServerStatus(
             state="unknown_model", text=f"{_host_name(address)} has no model '{model.name}'", models=available
@@ -290,11 +290,6 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
 
 def _spellings(model: ModelName) -> set[str]:
     return {model.name, f"{model.name}:latest", f"models/{model.name}"}
-
-
-def _read_model_names(decoded: object) -> tuple[str, ...]:
-    """Return the names in a list of models, in Ollama's or in OpenAI's format."""
-    return tuple(sorted(filter(None, map(_row_name, _read_rows(decoded)))))
 
 
 def _read_rows(decoded: object) -> list[dict[str, JSONValue]]:

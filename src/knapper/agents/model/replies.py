@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,6 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    ModelResponsePart,
     PartDeltaEvent,
     PartStartEvent,
     TextPart,
@@ -72,12 +71,8 @@ def repair_response(response: ModelResponse) -> None:
 def _repair_call(call: ToolCallPart) -> None:
     call.tool_name, call.tool_call_id = join_surrogates(str(call.tool_name)), join_surrogates(str(call.tool_call_id))
     if isinstance(call.args, str):
-        call.args = _SURROGATE.sub(_escape_surrogate, call.args)
-
-
-def _escape_surrogate(half: re.Match[str]) -> str:
-    """Return a surrogate as JSON's escape, so that readers of the arguments still see that it is one."""
-    return f"\\u{ord(half[0]):04x}"
+        # As JSON's escape, so that readers of the arguments still see that it is one.
+        call.args = _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", call.args)
 
 
 class SurrogateSafeModel(WrapperModel):
@@ -91,11 +86,11 @@ class SurrogateSafeModel(WrapperModel):
     ) -> ModelResponse:
         """Request a reply and repair its texts."""
         response = await super().request(messages, model_settings, model_request_parameters)
-        return replace(response, parts=[_repair_part(part) for part in response.parts])
-
-
-def _repair_part(part: ModelResponsePart) -> ModelResponsePart:
-    return replace(part, content=join_surrogates(part.content)) if isinstance(part, TextPart | ThinkingPart) else part
+        parts = [
+            replace(part, content=join_surrogates(part.content)) if isinstance(part, TextPart | ThinkingPart) else part
+            for part in response.parts
+        ]
+        return replace(response, parts=parts)
 
 
 def added_text(event: AgentStreamEvent) -> str:
@@ -160,6 +155,7 @@ _FALSE_WORDS: Final = frozenset({"false", "no", "0"})
 _MAX_NESTING: Final = 50
 """Levels of lists and objects; no tool takes as many, and deeper values hit Python's recursion limit."""
 _ODD_SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
+_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.(?:\d{1,15}|0+))?")
 _JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -189,14 +185,23 @@ def fit_arguments(arguments: Arguments, schema: Schema) -> Arguments:
         schema: The JSON Schema of all parameters.
     """
     properties = object_or_empty(schema.get("properties"))
-    arguments = _open_envelope(arguments, properties)
+    if len(arguments) == 1:
+        # The arguments of a tool may come inside a single envelope, such as ``{"arguments": {…}}``.
+        envelope, inner = next(iter(arguments.items()))
+        if envelope in _ENVELOPE_NAMES and envelope not in properties:
+            arguments = read_arguments(inner)
     required = schema.get("required")
     needed = set(map(str, required)) if isinstance(required, list) else set[str]()
     fitted: Arguments = {}
     for name, value in arguments.items():
         parameter_schema = object_or_empty(properties.get(name))
-        if name not in needed and parameter_schema and _is_empty_value(name, value, parameter_schema, schema):
-            continue
+        if name not in needed and parameter_schema:
+            kinds = _schema_types(parameter_schema, schema)
+            # Without types the parameter takes any value, null included.
+            is_null = value is None and kinds and "null" not in kinds
+            is_word = isinstance(value, str) and value.strip().lower() in _EMPTY_WORDS
+            if is_null or (is_word and name not in _TEXT_PARAMETERS):
+                continue
         fitted[name] = _fit_value(value, parameter_schema, schema)
     return fitted
 
@@ -217,15 +222,11 @@ def is_truncated(raw: object) -> bool:
         try:
             raw = loads(text)
         except (ValueError, RecursionError):
-            return not isinstance(_python_literal(text), dict | list) and _ends_open(text)
+            if isinstance(_python_literal(text), dict | list):
+                return False
+            rest = _JSON_STRING.sub("", text)
+            return '"' in rest or rest.count("{") + rest.count("[") > rest.count("}") + rest.count("]")
     return False
-
-
-def _ends_open(text: str) -> bool:
-    outside_strings = _JSON_STRING.sub("", text)
-    return '"' in outside_strings or outside_strings.count("{") + outside_strings.count("[") > outside_strings.count(
-        "}"
-    ) + outside_strings.count("]")
 
 
 def is_too_deep(value: object) -> bool:
@@ -233,16 +234,16 @@ def is_too_deep(value: object) -> bool:
     # Level by level and not by recursion, which such a value would exhaust.
     level: list[object] = [value]
     for _ in range(_MAX_NESTING):
-        level = [inner for one in level for inner in _child_values(one)]
-        if not level:
+        below: list[object] = []
+        for one in level:
+            if is_object(one):
+                below += one.values()
+            elif is_sequence(one):
+                below += one
+        if not below:
             return False
+        level = below
     return True
-
-
-def _child_values(value: object) -> Iterable[object]:
-    if is_object(value):
-        return value.values()
-    return value if is_sequence(value) else ()
 
 
 def plain_spaces(path: str) -> str:
@@ -293,24 +294,6 @@ def _strip_control_tokens(text: str) -> str:
     return text if "<s>" in text.casefold() and text.rstrip().endswith("</s>") else _CONTROL_TOKENS.sub("", text)
 
 
-def _open_envelope(arguments: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
-    """Return the arguments inside a single envelope, such as ``{"arguments": {…}}``."""
-    if len(arguments) != 1:
-        return arguments
-    name, value = next(iter(arguments.items()))
-    if name in known or name not in _ENVELOPE_NAMES:
-        return arguments
-    return read_arguments(value)
-
-
-def _is_empty_value(name: str, value: JSONValue, parameter: Schema, whole: Schema) -> bool:
-    kinds = _schema_types(parameter, whole)
-    if value is None:
-        # Without types the parameter takes any value, null included.
-        return bool(kinds) and "null" not in kinds
-    return isinstance(value, str) and name not in _TEXT_PARAMETERS and value.strip().lower() in _EMPTY_WORDS
-
-
 def _fit_value(value: JSONValue, parameter: Schema, whole: Schema) -> JSONValue:
     kinds = _schema_types(parameter, whole)
     if isinstance(value, str):
@@ -319,7 +302,12 @@ def _fit_value(value: JSONValue, parameter: Schema, whole: Schema) -> JSONValue:
     if isinstance(value, list):
         return _fit_list(value, kinds, parameter, whole)
     if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if kinds == {"string"} else _fit_object(value, parameter, whole)
+        if kinds == {"string"}:
+            return json.dumps(value, ensure_ascii=False)
+        if "array" in kinds and "object" not in kinds:
+            return [value]
+        properties = object_or_empty(_resolve_reference(parameter, whole).get("properties"))
+        return {name: _fit_value(one, object_or_empty(properties.get(name)), whole) for name, one in value.items()}
     return _fit_number(value, kinds)
 
 
@@ -327,8 +315,9 @@ def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> 
     word = value.strip().lower()
     if "boolean" in kinds and word in _TRUE_WORDS | _FALSE_WORDS:
         return word in _TRUE_WORDS
-    if kinds & {"integer", "number"} and (number := _parse_number(word)) is not None:
-        return number
+    if kinds & {"integer", "number"} and _NUMBER.fullmatch(word):
+        digits, _, decimals = word.partition(".")
+        return float(word) if decimals.strip("0") else int(digits)
     if kinds & {"array", "object"}:
         decoded = _decode_text(value) if value.strip()[:1] in {"[", "{", "("} else value
         decoded = value if is_too_deep(decoded) else decoded
@@ -343,18 +332,19 @@ def _fit_text(value: str, kinds: set[str], parameter: Schema, whole: Schema) -> 
 
 def _fit_list(value: list[JSONValue], kinds: set[str], parameter: Schema, whole: Schema) -> JSONValue:
     if "array" in kinds:
-        item = object_or_empty(_array_schema(parameter, whole).get("items"))
+        parameter = _resolve_reference(parameter, whole)
+        options = parameter.get("anyOf")
+        every = (
+            [_resolve_reference(object_or_empty(one), whole) for one in options]
+            if isinstance(options, list)
+            else [parameter]
+        )
+        array = next((one for one in every if one.get("type") == "array"), parameter)
+        item = object_or_empty(array.get("items"))
         return [_fit_value(one, item, whole) for one in value]
     if kinds == {"string"}:
         return value[0] if len(value) == 1 and isinstance(value[0], str) else json.dumps(value, ensure_ascii=False)
     return value
-
-
-def _fit_object(value: dict[str, JSONValue], parameter: Schema, whole: Schema) -> JSONValue:
-    if "array" in _schema_types(parameter, whole) and "object" not in _schema_types(parameter, whole):
-        return [value]
-    properties = object_or_empty(_resolve_reference(parameter, whole).get("properties"))
-    return {name: _fit_value(one, object_or_empty(properties.get(name)), whole) for name, one in value.items()}
 
 
 def _fit_number(value: JSONValue, kinds: set[str]) -> JSONValue:
@@ -369,12 +359,6 @@ def _fit_number(value: JSONValue, kinds: set[str]) -> JSONValue:
     return value
 
 
-def _parse_number(word: str) -> int | float | None:
-    if re.fullmatch(r"[+-]?\d{1,15}(?:\.0+)?", word):
-        return int(word.partition(".")[0])
-    return float(word) if re.fullmatch(r"[+-]?\d{1,15}\.\d{1,15}", word) else None
-
-
 def _schema_types(parameter: Schema, whole: Schema) -> set[str]:
     """Return the JSON types that a schema accepts; empty where it names none."""
     parameter = _resolve_reference(parameter, whole)
@@ -384,17 +368,6 @@ def _schema_types(parameter: Schema, whole: Schema) -> set[str]:
     if isinstance(options, list):
         return {kind for one in options for kind in _schema_types(object_or_empty(one), whole)}
     return {"string"} if "enum" in parameter or isinstance(parameter.get("const"), str) else set()
-
-
-def _array_schema(parameter: Schema, whole: Schema) -> Schema:
-    parameter = _resolve_reference(parameter, whole)
-    options = parameter.get("anyOf")
-    every = (
-        [_resolve_reference(object_or_empty(one), whole) for one in options]
-        if isinstance(options, list)
-        else [parameter]
-    )
-    return next((one for one in every if one.get("type") == "array"), parameter)
 
 
 def _resolve_reference(parameter: Schema, whole: Schema) -> Schema:

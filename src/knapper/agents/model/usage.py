@@ -113,13 +113,6 @@ def is_too_long(error: Exception) -> bool:
 _MAX_ERROR_CHARS: Final = 10_000
 
 
-def _find_kind(error: Exception) -> tuple[str, str, str] | None:
-    """Return code, text and hint of an error whose kind is known."""
-    if is_too_long(error):
-        return "model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT
-    return next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
-
-
 def convert_model_error(error: Exception, model: str) -> KnapError:
     """Convert an error of pydantic-ai into one of ours.
 
@@ -135,7 +128,10 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         )
     if isinstance(error, UsageLimitExceeded):
         return _turn_limit_error(error)
-    if known := _find_kind(error):
+    known = next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
+    if is_too_long(error):
+        known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
+    if known:
         code, text, hint = known
         return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)
     if isinstance(error, ModelHTTPError):
@@ -165,22 +161,19 @@ def _quote_server(error: Exception) -> str:
     """
     if not isinstance(error, ModelHTTPError) or error.status_code == _UNAUTHORIZED:
         return ""
-    words = " ".join(prompting.escape_plain(_SECRET.sub("…", _server_message(error.body))).split())
+    # The message is in ``{"error": {"message": …}}``, in a part of that, or the text itself.
+    body: object = error.body
+    for name in ("error", "message", "detail"):
+        if is_object(body):
+            body = body.get(name, body)
+    if not isinstance(body, str) or body.lstrip().startswith("<"):
+        return ""
+    words = " ".join(prompting.escape_plain(_SECRET.sub("…", body[: 4 * _MAX_SERVER_WORDS])).split())
     # Reasons stand in answers, too, which are shown as Markdown: nothing in them may be an image or a link.
     words = "".join(character if character.isprintable() else "\ufffd" for character in words).replace("](", "] (")
     if len(words) > _MAX_SERVER_WORDS:
         words = f"{words[:_MAX_SERVER_WORDS].rstrip()}…"
     return f'; it says: "{words}"' if words else ""
-
-
-def _server_message(body: object) -> str:
-    """Return the message of an error's body: ``{"error": {"message": …}}``, a part of that, or plain text."""
-    for name in ("error", "message", "detail"):
-        if is_object(body):
-            body = body.get(name, body)
-    if isinstance(body, str) and not body.lstrip().startswith("<"):
-        return body[: 4 * _MAX_SERVER_WORDS]
-    return ""
 
 
 USAGE_FILE: Final = "usage.db"
@@ -604,6 +597,7 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
             hint=f"`knap models key {wanted.provider}` stores one in the system's keyring; "
             f"or set {wanted.provider.upper()}_API_KEY",
         )
+    key = key or _NO_KEY
     if wanted.provider == "anthropic":
         try:
             # An optional dependency, which may not be installed.
@@ -611,14 +605,9 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
             from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
         except ImportError as error:
             raise extras.missing("anthropic", "a model of Anthropic's") from error
-        service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
+        service = AnthropicProvider(api_key=key, base_url=wanted.base_url or None)
         return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
-    return _open_compatible(wanted, key or _NO_KEY, patience)
-
-
-def _open_compatible(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
-    """Open a model of OpenAI's protocol."""
-    # These imports take a second, which only users of such a provider should wait for.
+    # Everything else speaks OpenAI's protocol. These imports take a second, which only its users should wait for.
     from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - see above
         TruncationAwareChatModel,
         TruncationAwareOllamaModel,
@@ -679,20 +668,18 @@ async def try_model(model: Model, name: str) -> ModelTrial:
     except MODEL_ERRORS as error:
         raise convert_model_error(error, name) from error
     words = " ".join(part.content for part in response.parts if isinstance(part, TextPart))
+    seconds = time.monotonic() - started
+    try:
+        cost = response.cost().total_price
+    except LookupError:  # no price is known
+        cost = None
     return ModelTrial(
         text=" ".join(words.split())[:_MAX_TRIAL_CHARS],
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         spent=ModelSpend(
             requests=1,
             input_tokens=response.usage.input_tokens,
             output_tokens=response.usage.output_tokens,
-            cost_usd=_trial_cost(response),
+            cost_usd=cost,
         ),
     )
-
-
-def _trial_cost(response: ModelResponse) -> Decimal | None:
-    try:
-        return response.cost().total_price
-    except LookupError:  # no price is known
-        return None

@@ -22,7 +22,7 @@ from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import BadInput, KnapError
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
-from knapper.index.graph import FileIds, LinkEnds
+from knapper.index.graph import FileIds
 from knapper.jsontypes import JSONValue
 from knapper.system.arrays import np
 from knapper.tools import answers
@@ -54,9 +54,11 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
     excluded: set[int] = set()
     frontier = [start_id]
     for steps in range(1, depth + 1):
-        neighbors = [
-            i for i in _link_neighbors(edges, frontier) if i not in depths and i not in excluded and i in paths_by_id
-        ]
+        nodes = np.array(frontier, np.int64)
+        outgoing: FileIds = edges.targets[np.isin(edges.sources, nodes)]
+        incoming: FileIds = edges.sources[np.isin(edges.targets, nodes)]
+        linked: list[int] = np.unique(np.concatenate([outgoing, incoming])).tolist()
+        neighbors = [i for i in linked if i not in depths and i not in excluded and i in paths_by_id]
         frontier = [i for i in neighbors if passes(paths_by_id[i]) and context.sees(paths_by_id[i])]
         excluded.update(set(neighbors) - set(frontier))
         depths.update((i, steps) for i in frontier)
@@ -67,13 +69,6 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
 def is_excluded(path: NotePath, walls: Iterable[str]) -> bool:
     """Return whether a note lies below one of the folders; upper and lower case don't matter."""
     return not _FolderFilter(walls)(path)
-
-
-def _link_neighbors(edges: LinkEnds, frontier: Sequence[int]) -> list[int]:
-    nodes = np.array(frontier, np.int64)
-    outgoing: FileIds = edges.targets[np.isin(edges.sources, nodes)]
-    incoming: FileIds = edges.sources[np.isin(edges.targets, nodes)]
-    return np.unique(np.concatenate([outgoing, incoming])).tolist()
 
 
 class _FolderFilter:
@@ -134,7 +129,14 @@ def select_notes(context: Context, selection_request: ContextSelection) -> list[
             if scope.include_same_folder:
                 for path in list_folder_notes(context, current, scope.excluded_folders):
                     _add_note(selection, NoteSelectionMetadata(path=path), "folder")
-            _add_near(context, selection, current, selection_request)
+        if selection_request.near_notes and not selection_request.explored:
+            passes = _FolderFilter(selection_request.scope.excluded_folders)
+            notes = context.restrict(Filter(kinds=("note",)))
+            near = context.index.near_notes(current, notes, limit=_MAX_NEAR_NOTES)
+            fitting = [one for one in near if 100 * one[1] >= selection_request.near_percent and passes(one[0])]
+            for path, cosine in fitting[: selection_request.near_notes]:
+                score = min(float(cosine), 1.0)
+                _add_note(selection, NoteSelectionMetadata(path=path, semantic_score=score), "semantic")
     for one in selection_request.chosen:
         _add_note(selection, one, "semantic")
     for raw in selection_request.added:
@@ -240,23 +242,6 @@ def _in_chosen_order(
     notes: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
 ) -> list[ContextNote]:
     return [notes[one.path] for one in chosen if one.path in notes]
-
-
-def _add_near(
-    context: Context,
-    selection: dict[NotePath, NoteSelectionMetadata],
-    current: NotePath,
-    selection_request: ContextSelection,
-) -> None:
-    if not selection_request.near_notes:
-        return
-    passes = _FolderFilter(selection_request.scope.excluded_folders)
-    notes = context.restrict(Filter(kinds=("note",)))
-    near = context.index.near_notes(current, notes, limit=_MAX_NEAR_NOTES)
-    fitting = [one for one in near if 100 * one[1] >= selection_request.near_percent and passes(one[0])]
-    for path, cosine in fitting[: selection_request.near_notes]:
-        score = min(float(cosine), 1.0)
-        _add_note(selection, NoteSelectionMetadata(path=path, semantic_score=score), "semantic")
 
 
 def _add_note(
@@ -423,16 +408,13 @@ def _note_block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
         head += f"\nchosen because: {prompting.escape(one.metadata.reason)}"
     if one.foreign:
         head += "\nothers wrote this"
-    waiting = [
-        f"\nlines {block.line}-{block.line + _count_block_lines(one, block)}: an edit that waits for the person's word "
-        f"({block.kind or 'damaged'}, id {prompting.escape(block.id)})"
-        for block in pending.find_pending(one.note.raw, one.note.outline)
-    ]
-    return prompting.enclose("note", head + "".join(waiting) + "\n\n" + "\n".join(lines), mark)
-
-
-def _count_block_lines(one: ContextNote, block: pending.PendingBlock) -> int:
-    return one.note.raw[block.start : block.tag_stop].count(b"\n")
+    for block in pending.find_pending(one.note.raw, one.note.outline):
+        last = block.line + one.note.raw.count(b"\n", block.start, block.tag_stop)
+        head += (
+            f"\nlines {block.line}-{last}: an edit that waits for the person's word "
+            f"({block.kind or 'damaged'}, id {prompting.escape(block.id)})"
+        )
+    return prompting.enclose("note", head + "\n\n" + "\n".join(lines), mark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -584,11 +566,6 @@ def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
     )
 
 
-def _probe(folder: str) -> NotePath:
-    """Return a note that might lie in a folder."""
-    return NotePath(f"{folder.strip().strip('/')}/x.md")
-
-
 def gather_context(
     context: Context,
     request: TaskRequest,
@@ -624,8 +601,12 @@ def gather_context(
     if is_asked and not any("semantic" in one.sources for one in chosen):
         loaded.problems.append(_NONE_NEAR.format(request.semantic_similarity))
     if scout is None:
-        # A folder that is hidden from the client isn't told: the owner may have excluded it.
-        own = [name for name in request.scope.excluded_folders if context.view.visible(_probe(name))]
+        # A folder that is hidden from the client isn't told: the owner may have excluded it. A note in it is asked for.
+        own = [
+            name
+            for name in request.scope.excluded_folders
+            if context.view.visible(NotePath(f"{name.strip().strip('/')}/x.md"))
+        ]
         loaded.problems.extend(missing_folders(context, own))
     return build_context(
         loaded.notes,

@@ -22,9 +22,7 @@ from knapper.jsontypes import JSONValue, is_list, is_object, list_or_empty, obje
 from knapper.tools.context import Context
 from knapper.vault import paths, pending
 from knapper.vault.access import Scope
-from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-from knapper.vault.pending import PendingBlock
 from knapper.vault.source import Lines
 
 MAX_EDITS: Final = 200
@@ -80,34 +78,30 @@ def parse_reply(text: str) -> TaskReply:
         raise BadInput("edits isn't a list", hint='give "edits": [] where nothing changes', code="bad_reply")
     if len(edits) > MAX_EDITS:
         raise BadInput(f"there are {len(edits)} edits", hint=f"give at most {MAX_EDITS}", code="bad_reply")
-    summary = _read_summary(reply_object.get("summary"))
+    value = reply_object.get("summary")
+    if value is None:
+        value = ""
+    summary = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    summary = replies.join_surrogates(summary).strip()
     if not summary and not edits:
         raise BadInput("the reply says nothing", hint='give the answer as "summary"', code="bad_reply")
     return TaskReply(summary=summary, edits=tuple(map(_read_edit, edits)))
 
 
-def _read_summary(value: JSONValue) -> str:
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return replies.join_surrogates(text).strip()
-
-
 def _read_object(text: str) -> Mapping[str, JSONValue]:
-    decoder = json.JSONDecoder(strict=False)
+    """Read the object that a text begins with, and repair small faults, such as an extra comma."""
+    decoded: object
     try:
-        decoded, _ = decoder.raw_decode(text)
+        decoded, _ = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
-        decoded = _repair_object(text)
-    if not is_object(decoded):
-        raise BadInput("the reply isn't a JSON object", hint="reply with one JSON object", code="bad_reply")
-    return decoded
-
-
-def _repair_object(text: str) -> object:
-    """Repair small faults, such as an extra comma; a text that is cut off isn't repaired, since its end is unknown."""
+        decoded = None
+    if is_object(decoded):
+        return decoded
+    # A text that is cut off isn't repaired, since its end is unknown.
     if not text.rstrip().rstrip("`").rstrip().endswith("}"):
         raise BadInput("the reply ends in the middle", hint="reply again, and shorter", code="bad_reply")
     try:
-        decoded: object = json_repair.loads(text, skip_json_loads=True)
+        decoded = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         decoded = None
     # json_repair guesses at broken strings; a guess must not end up as an edit of somebody's note.
@@ -284,7 +278,17 @@ def narrow_context(context: Context, rules: EditRules, current: str, shown: froz
 
 def check_edits(constraints: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
     """Check whether each edit can be made, without writing anything."""
-    checked = _refuse_repeated_creates([_check_edit(constraints, edit) for edit in edits])
+    checked: list[ValidatedEdit] = []
+    created: set[str] = set()
+    for edit in edits:
+        one = _check_edit(constraints, edit)
+        if one.kind == "create" and one.error is None:
+            key = paths.name_key(one.path)
+            if key in created:
+                twice = BadInput(f"{one.path} is created twice", hint="give its whole text once", code="overlap")
+                one = replace(one, error=twice)
+            created.add(key)
+        checked.append(one)
     requests = [(number, _make_request(constraints, one)) for number, one in enumerate(checked) if _is_change(one)]
     if not requests:
         return checked
@@ -345,22 +349,6 @@ def _check_edit(constraints: EditConstraints, edit: EditInstruction) -> Validate
     return ValidatedEdit(instruction=edit, path=path, kind=kind)
 
 
-def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
-    """Refuse further edits that create the same note."""
-    created: set[str] = set()
-    checked: list[ValidatedEdit] = []
-    for one in edits:
-        key = paths.name_key(one.path)
-        if one.kind == "create" and one.error is None:
-            if key in created:
-                error = BadInput(f"{one.path} is created twice", hint="give its whole text once", code="overlap")
-                checked.append(replace(one, error=error))
-                continue
-            created.add(key)
-        checked.append(one)
-    return checked
-
-
 def _check_lines_shown(constraints: EditConstraints, path: NotePath, position: Position) -> None:
     """Refuse line numbers that the model wasn't shown: it guessed them, or saw only the beginning of the line."""
     if not isinstance(position, BeforeLine | LineSpan):
@@ -391,23 +379,19 @@ def _dry_run(constraints: EditConstraints, requests: Sequence[tuple[int, AtPosit
     try:
         submission = constraints.context.writer.submit([request for _, request in requests], request_options)
     except KnapError as error:
-        return _read_errors(error, numbers)
-    errors: dict[int, KnapError] = {numbers[one.number]: one.error for one in submission.failures}
+        # An error about all requests, which may tell those that caused it.
+        errors: dict[int, KnapError] = dict.fromkeys(numbers, error)
+        for one in objects_in(error.details.get("failures")):
+            errors[numbers[int(str(one["request"]))]] = _make_error(one, type(error))
+        for one in objects_in(error.details.get("refusals")):
+            for number in list_or_empty(one.get("requests")):
+                errors[numbers[int(str(number))]] = _make_error({**one, "error": one["reason"]}, RefusedError)
+        return errors
+    errors = {numbers[one.number]: one.error for one in submission.failures}
     for refusal in submission.refusals:
         refused = RefusedError(refusal.reason, hint=refusal.hint, code=refusal.code)
         errors |= {numbers[number]: refused for number in refusal.requests}
     return errors
-
-
-def _read_errors(error: KnapError, numbers: Sequence[int]) -> dict[int, KnapError]:
-    """Return the error of each request from an error about all of them."""
-    errors_by_number: dict[int, KnapError] = {}
-    for one in objects_in(error.details.get("failures")):
-        errors_by_number[numbers[int(str(one["request"]))]] = _make_error(one, type(error))
-    for one in objects_in(error.details.get("refusals")):
-        for number in list_or_empty(one.get("requests")):
-            errors_by_number[numbers[int(str(number))]] = _make_error({**one, "error": one["reason"]}, RefusedError)
-    return errors_by_number | {number: error for number in numbers if number not in errors_by_number}
 
 
 def _make_error(row: Mapping[str, object], kind: type[KnapError]) -> KnapError:
@@ -474,7 +458,18 @@ def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEd
         if not isinstance(position, LineSpan) or position.word != "replace":
             return None
         note = constraints.context.view.read(constraints.context.view.locate(edit.file, certain=True))
-        block = _find_block(note, position)
+        lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
+        # Only a block whose lines are exactly those of the position.
+        block = next(
+            (
+                one
+                for one in pending.find_pending(note.raw, note.outline)
+                if one.problem is None
+                and one.line == position.first
+                and lines.line_number(max(one.tag_stop - 1, one.start)) == position.last
+            ),
+            None,
+        )
         request_scope = constraints.context.submit_options
         if (
             block is None
@@ -489,16 +484,6 @@ def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEd
     if hunk_place is None:
         return None
     return BlockEdit(instruction=edit, path=note.path, proposal_id=hunk_place[0], hunk=hunk_place[1], text=edit.content)
-
-
-def _find_block(note: Note, span: LineSpan) -> PendingBlock | None:
-    """Return the pending block whose lines are exactly those of a position."""
-    lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
-    for block in pending.find_pending(note.raw, note.outline):
-        last = lines.line_number(max(block.tag_stop - 1, block.start))
-        if block.problem is None and (block.line, last) == (span.first, span.last):
-            return block
-    return None
 
 
 def _find_hunk(constraints: EditConstraints, path: NotePath, block: str) -> tuple[str, str] | None:

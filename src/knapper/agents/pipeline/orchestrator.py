@@ -88,9 +88,18 @@ async def choose_step(
     is_spent = 0 < settings.tokens <= findings.token_accounting.total_tokens
     if len(done) >= settings.steps or is_spent:
         return PipelineStep(phase="task", reason="the budget for gathering is used up")
-    prompt = _write_prompt(request.task, toggles, done, findings)
+    switched_on = [name for name in _PHASES_BY_NAME if name == "task" or toggles.as_dict()[name]]
+    worked = "; ".join(f"{step.phase} ({step.focus or 'the task'})" for step in done) or "none yet"
+    parts = [
+        f"The task: {request.task}",
+        f"Switched on: {', '.join(switched_on)}",
+        f"Worked already: {prompting.escape_plain(worked)}",
+    ]
+    if done:
+        so_far = prompting.escape(findings.as_dict())[:8_000]
+        parts.append(prompting.enclose("found so far", so_far, prompting.new_mark()))
     try:
-        written = await agent.ask(TextTask(prompt=prompt, output=str, read=loop.accept), usage)
+        written = await agent.ask(TextTask(prompt="\n\n".join(parts), output=str, read=loop.accept), usage)
     except model_usage.MODEL_ERRORS:
         return default_step(toggles, done)
     return _read_step(written.reply, toggles, done) or default_step(toggles, done)
@@ -104,20 +113,6 @@ def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> Pi
     if toggles.web and "web" not in worked:
         return PipelineStep(phase="web")
     return PipelineStep(phase="task")
-
-
-def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep], pipeline: PipelineContext) -> str:
-    switched_on = [name for name in _PHASES_BY_NAME if name == "task" or toggles.as_dict()[name]]
-    worked = "; ".join(f"{step.phase} ({step.focus or 'the task'})" for step in done) or "none yet"
-    parts = [
-        f"The task: {task}",
-        f"Switched on: {', '.join(switched_on)}",
-        f"Worked already: {prompting.escape_plain(worked)}",
-    ]
-    if done:
-        findings = prompting.escape(pipeline.as_dict())[:8_000]
-        parts.append(prompting.enclose("found so far", findings, prompting.new_mark()))
-    return "\n\n".join(parts)
 
 
 def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -> PipelineStep | None:

@@ -129,31 +129,32 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     Raises:
         StorageError: It holds something else.
     """
-    spent = object_or_empty(data.get("spent"))
+    rows = object_or_empty(data.get("spent"))
+    spent: dict[Phase, ModelSpend] = {}
     try:
+        for phase in _COUNTED_PHASES:
+            if phase in rows:
+                row = object_or_empty(rows[phase])
+                cost = row["cost_usd"]
+                spent[phase] = ModelSpend(
+                    requests=int(str(row["requests"])),
+                    input_tokens=int(str(row["input_tokens"])),
+                    output_tokens=int(str(row["output_tokens"])),
+                    cost_usd=None if cost is None else Decimal(str(cost)),
+                )
         return PausedState(
             exploration=scout.load_exploration(str(data["exploration"])),
             messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
             rounds=int(str(data["rounds"])),
             steps=_STEPS_ADAPTER.validate_python(data["steps"]),
             web=_WEB_ADAPTER.validate_python(data["web"]),
-            spent={phase: _read_spent(object_or_empty(spent[phase])) for phase in _COUNTED_PHASES if phase in spent},
+            spent=spent,
             trace=events.entries_of(data),
         )
     except (LookupError, ValueError, ArithmeticError) as error:
         raise StorageError(
             f"the paused task can't be read ({type(error).__name__})", hint="start the task again", code="paused_task"
         ) from error
-
-
-def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
-    cost = row["cost_usd"]
-    return ModelSpend(
-        requests=int(str(row["requests"])),
-        input_tokens=int(str(row["input_tokens"])),
-        output_tokens=int(str(row["output_tokens"])),
-        cost_usd=None if cost is None else Decimal(str(cost)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +181,16 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
         request: Its request.
         model: The model's name.
     """
-    pipeline, task_result, gathered, question = run.pipeline, run.done, run.gathered, _question_row(run)
+    pipeline, done, gathered, error = run.pipeline, run.done, run.gathered, run.error
+    question: dict[str, JSONValue] | None = None
+    if run.question is not None and run.state == "asked":
+        question = {"question": run.question.question, "options": [*run.question.options]}
     notices: list[JSONValue] = [*run.notices]
     total = sum(run.spent.values(), ModelSpend())
     outcome = PipelineOutcome(
         run_id=request.run_id,
         state=run.state,
-        answer=task_result.summary if task_result else _fallback_answer(pipeline, question),
+        answer=done.summary if done else _fallback_answer(pipeline, question),
         pipeline=pipeline.as_dict(),
         context=gathered.as_dict() if gathered else {},
         question=question,
@@ -194,9 +198,20 @@ def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> Pipelin
         usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in run.spent.items()}},
         model=model,
         session_id=request.session_id,
-        error=_error_row(run),
+        error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
     )
-    return outcome if task_result is None else _add_task_result(outcome, task_result)
+    if done is None:
+        return outcome
+    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
+    return replace(
+        outcome,
+        proposed_edits=[one.instruction.as_dict() for one in done.edits],
+        edit_results=done.results.as_dict() if done.edits else {},
+        proposals=[*proposals, *done.changed_blocks],
+        opened=[*done.opened],
+        citations=[one.as_dict() for one in done.checked.citations],
+        removed=[one.as_dict() for one in done.checked.failures],
+    )
 
 
 def describe_web(result: WebResult) -> str:
@@ -221,26 +236,6 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def _add_task_result(outcome: PipelineOutcome, done: TaskAgentResult) -> PipelineOutcome:
-    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
-    return replace(
-        outcome,
-        proposed_edits=[one.instruction.as_dict() for one in done.edits],
-        edit_results=done.results.as_dict() if done.edits else {},
-        proposals=[*proposals, *done.changed_blocks],
-        opened=[*done.opened],
-        citations=[one.as_dict() for one in done.checked.citations],
-        removed=[one.as_dict() for one in done.checked.failures],
-    )
-
-
-def _question_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
-    if run.question is None or run.state != "asked":
-        return None
-    options: list[JSONValue] = [*run.question.options]
-    return {"question": run.question.question, "options": options}
-
-
 def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] | None) -> str:
     """Return the question or the findings of a run whose task wasn't carried out."""
     if question is not None:
@@ -253,12 +248,6 @@ def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] |
         parts += [pipeline.web.findings or pipeline.web.evaluation_reasoning]
         parts += [f"- {one.title}: {one.url}" for one in pipeline.web.sources]
     return prompting.sanitize_answer("\n".join(filter(None, parts)))[0]
-
-
-def _error_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
-    if run.error is None:
-        return None
-    return {"error": run.error.message, "code": run.error.code, "hint": run.error.hint}
 
 
 PipelineEventSink = Callable[[PipelineEvent], None]
@@ -299,7 +288,8 @@ class PipelineRun:
         self._mark = prompting.new_mark()
         self.paused = going.state or PausedState()
         self._phase_usage = PhaseUsage(self.paused.spent)
-        self._emit: PipelineEventSink = _ignore_event
+        self._emit: PipelineEventSink = lambda _: None
+        """Where events go; nowhere, before the run has a listener."""
         self._scout_run: ScoutRun | None = None
         self._research: WebResearch | None = None
         self._gathered: UnifiedContext | None = None
@@ -388,32 +378,32 @@ class PipelineRun:
         return self._scout_run is not None and self._scout_run.state.question is not None
 
     async def _phases(self) -> None:
+        request, steps = self.request, self.paused.steps
         # The run paused in the middle of its last step, which is continued first.
         if self.paused.messages:
-            await self._scout(self.paused.steps[-1])
+            await self._scout(steps[-1])
             if self._is_asked:
                 return
-        while (step := await self._next()).phase != "task":
-            self.paused.steps.append(step)
+        while True:
+            if not request.orchestrate:
+                step = orchestrator.default_step(request.toggles, steps)
+            else:
+                used = self._phase_usage.track("orchestrator")
+                step = await orchestrator.choose_step(
+                    self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+                )
+                self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
+            if step.phase == "task":
+                break
+            steps.append(step)
             if step.phase == "scout":
                 await self._scout(step)
                 if self._is_asked:
                     return
             else:
                 await self._web(step)
-        if self.request.toggles.task:
+        if request.toggles.task:
             await self._task()
-
-    async def _next(self) -> PipelineStep:
-        request, steps = self.request, self.paused.steps
-        if not request.orchestrate:
-            return orchestrator.default_step(request.toggles, steps)
-        used = self._phase_usage.track("orchestrator")
-        step = await orchestrator.choose_step(
-            self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
-        )
-        self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
-        return step
 
     async def _scout(self, step: PipelineStep) -> None:
         paused, request = self.paused, self.request
@@ -516,10 +506,6 @@ class PipelineRun:
         self.state = "limit" if limit else "failed"
         self.error = error
         self._emit(Error(error=error.message, code=error.code, hint=error.hint))
-
-
-def _ignore_event(_: PipelineEvent) -> None:
-    """Ignore an event, before the run has a listener."""
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:

@@ -104,7 +104,19 @@ def read_scope(value: object) -> ContextScopeConfig:
         return _LEGACY_SCOPES[value]
     if not is_object(value):
         raise BadInput("a context scope is an object", hint='such as {"link_depth": 2, "include_same_folder": false}')
-    return _read_scope_fields(value)
+    if unknown := [name for name in value if name not in _SCOPE_FIELDS]:
+        raise BadInput(
+            f"a context scope has no '{unknown[0]}'", hint="link_depth, include_same_folder, excluded_folders"
+        )
+    fields = {_SCOPE_FIELDS[name]: each for name, each in value.items()}
+    depth, folder = fields.get("link_depth", DEFAULT_LINK_DEPTH), fields.get("include_same_folder", False)
+    folders = fields.get("excluded_folders", ())
+    if not isinstance(depth, int) or isinstance(depth, bool):
+        raise BadInput("link_depth isn't a whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
+    if not isinstance(folder, bool) or not is_sequence(folders):
+        raise BadInput("include_same_folder is true or false, and excluded_folders a list")
+    names = tuple(map(str, folders))
+    return ContextScopeConfig(link_depth=depth, include_same_folder=folder, excluded_folders=names)
 
 
 def read_editable_scope(value: str) -> EditableScope:
@@ -132,22 +144,6 @@ def read_abilities(value: object) -> frozenset[Ability]:
     if unknown := sorted(word for word in words if word not in ABILITIES):
         raise BadInput(f"there is no capability '{unknown[0]}'", hint=f"give {', '.join(ABILITIES)}")
     return frozenset(ability for ability in ABILITIES if ability in words)
-
-
-def _read_scope_fields(raw: Mapping[str, object]) -> ContextScopeConfig:
-    if unknown := [name for name in raw if name not in _SCOPE_FIELDS]:
-        raise BadInput(
-            f"a context scope has no '{unknown[0]}'", hint="link_depth, include_same_folder, excluded_folders"
-        )
-    fields = {_SCOPE_FIELDS[name]: value for name, value in raw.items()}
-    depth, folder = fields.get("link_depth", DEFAULT_LINK_DEPTH), fields.get("include_same_folder", False)
-    folders = fields.get("excluded_folders", ())
-    if not isinstance(depth, int) or isinstance(depth, bool):
-        raise BadInput("link_depth isn't a whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
-    if not isinstance(folder, bool) or not is_sequence(folders):
-        raise BadInput("include_same_folder is true or false, and excluded_folders a list")
-    names = tuple(map(str, folders))
-    return ContextScopeConfig(link_depth=depth, include_same_folder=folder, excluded_folders=names)
 
 
 UPDATE_SELECTION: Final = "update_selection"

@@ -27,7 +27,7 @@ from knapper.agents.pipeline.records import (
     UserQuestion,
 )
 from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.agents.toolset import LOOP_TOOLS
+from knapper.agents.toolset import LOOP_TOOLS, ToolHandler
 from knapper.errors import KnapError
 from knapper.index.words.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue, loads, object_or_empty, objects_in, strings_in
@@ -61,7 +61,19 @@ class Exploration:
     def record(self, name: str, arguments: Arguments, answer: Answer) -> None:
         """Record from a tool's answer why its notes are relevant."""
         with self._lock:
-            self._record(name, arguments, answer)
+            if answer.get("success") is False:
+                self._step(f"{name}: {answer.get('error', 'failed')}")
+                return
+            rows = objects_in(answer.get("results"))
+            for row in rows:
+                self._learn(name, row)
+            if name == "fetch_note":
+                path = str(answer.get("path", ""))
+                self.known[path] = replace(self._metadata(path), fetched=True)
+                self._step(f"read {path}")
+            else:
+                about = next((str(arguments[key]) for key in _SUBJECT_ARGUMENTS if arguments.get(key)), "")
+                self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
 
     def update(self, context: Context, arguments: Arguments, max_notes: int) -> Answer:
         """Replace the selection; paths that aren't notes are left out and reported.
@@ -73,7 +85,8 @@ class Exploration:
         """
         chosen_paths: list[str] = []
         unknown: list[JSONValue] = []
-        for raw in _read_texts(arguments.get("selected_paths", arguments.get("selectedPaths"))):
+        value = arguments.get("selected_paths", arguments.get("selectedPaths"))
+        for raw in [value] if isinstance(value, str) else strings_in(value):
             try:
                 path = context.view.locate(raw)
                 if walk.kind_of(path) == "attachment":
@@ -90,7 +103,17 @@ class Exploration:
             if path in self.selected:
                 self.known[path] = replace(self._metadata(path), reason=str(why)[:300])
         self._step(f"notes chosen: {len(self.selected)} ({self.confidence})")
-        return self._selection_answer(unknown, dropped=len(chosen_paths) - len(self.selected), max_notes=max_notes)
+        dropped = len(chosen_paths) - len(self.selected)
+        chosen: list[JSONValue] = [*self.selected]
+        unread: list[JSONValue] = [path for path in self.selected if not self._metadata(path).fetched]
+        answer: Answer = {"success": True, "selected": chosen, "confidence": self.confidence}
+        if unknown:
+            answer["not_there"] = unknown
+        if dropped:
+            answer["message"] = f"only {max_notes} notes may be chosen: the last {dropped} were left out"
+        if unread and self.confidence != "done":
+            answer["not_read_yet"] = unread
+        return answer
 
     def ask(self, arguments: Arguments) -> Answer:
         """Record a question to the person.
@@ -127,21 +150,6 @@ class Exploration:
             ensure_ascii=False,
         )
 
-    def _record(self, name: str, arguments: Arguments, answer: Answer) -> None:
-        if answer.get("success") is False:
-            self._step(f"{name}: {answer.get('error', 'failed')}")
-            return
-        rows = objects_in(answer.get("results"))
-        for row in rows:
-            self._learn(name, row)
-        if name == "fetch_note":
-            path = str(answer.get("path", ""))
-            self.known[path] = replace(self._metadata(path), fetched=True)
-            self._step(f"read {path}")
-        else:
-            about = next((str(arguments[key]) for key in _SUBJECT_ARGUMENTS if arguments.get(key)), "")
-            self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
-
     def _learn(self, name: str, row: Mapping[str, JSONValue]) -> None:
         path, one = str(row.get("path", "")), self._metadata(str(row.get("path", "")))
         if not path:
@@ -157,18 +165,6 @@ class Exploration:
         if isinstance(depth, int):
             one = replace(one, link_depth=min(one.link_depth or depth, depth))
         self.known[path] = one
-
-    def _selection_answer(self, unknown: list[JSONValue], *, dropped: int, max_notes: int) -> Answer:
-        chosen: list[JSONValue] = [*self.selected]
-        unread: list[JSONValue] = [path for path in self.selected if not self._metadata(path).fetched]
-        answer: Answer = {"success": True, "selected": chosen, "confidence": self.confidence}
-        if unknown:
-            answer["not_there"] = unknown
-        if dropped:
-            answer["message"] = f"only {max_notes} notes may be chosen: the last {dropped} were left out"
-        if unread and self.confidence != "done":
-            answer["not_read_yet"] = unread
-        return answer
 
     def _metadata(self, path: str) -> NoteSelectionMetadata:
         return self.known.get(path) or NoteSelectionMetadata(path=NotePath(path))
@@ -198,10 +194,6 @@ def load_exploration(text: str) -> Exploration:
 def _read_confidence(value: object) -> Confidence:
     word = str(value).strip().lower()
     return word if word in CONFIDENCES else "exploring"
-
-
-def _read_texts(value: JSONValue) -> list[str]:
-    return [value] if isinstance(value, str) else strings_in(value)
 
 
 _MAX_NOTE_CHARS: Final = 12_000
@@ -296,7 +288,14 @@ class ScoutRun:
             emit: Receives each event.
         """
         work = await asyncio.to_thread(self._work, emit)
-        work = replace(work, system=await self._add_found(work, emit))
+        scout, task = self._agent, self._task
+        # What the rewritten task finds is shown beforehand, where that is wanted and the exploration just begins.
+        if scout.rewriter is not None and not task.history:
+            by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
+            answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
+            self.state.record(loop.STEP, {"query": task.task}, answer)
+            found = loop.describe(answer, work.session.results.mark)
+            work = replace(work, system="\n\n".join(filter(None, (work.system, found))))
         ended = await loop.run_loop(work, self.progress, self.usage, emit)
         if self.state.question and ended != "timeout":
             self.ended = "asked"
@@ -320,7 +319,11 @@ class ScoutRun:
         settings, state = self._agent.settings, self.state
         _ = self._context.freshen()
         history, mark = self._task.history, prompting.new_mark()
-        handles = {UPDATE_SELECTION: self._update, **({ASK_USER: state.ask} if ASK_USER in settings.tools else {})}
+        handles: dict[str, ToolHandler] = {
+            UPDATE_SELECTION: lambda arguments: state.update(self._context, arguments, settings.notes)
+        }
+        if ASK_USER in settings.tools:
+            handles[ASK_USER] = state.ask
         work = self._agent.make_task(
             f"The person answers: {self._task.answer}" if history else self._prompt(mark),
             self._context,
@@ -338,22 +341,11 @@ class ScoutRun:
         def tell_round(number: int) -> None:
             emit(Round(phase="scout", number=number, limit=settings.rounds))
 
-        system = f"{work.system}{self._tags() if settings.show_tags else ''}"
+        system = work.system
+        if settings.show_tags:
+            listing = notes.list_tags(self._context, limit=_MAX_TAGS)
+            system += f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
         return replace(work, system=system, on_round=tell_round, history=history)
-
-    async def _add_found(self, work: LoopTask, emit: EventSink) -> str:
-        """Return the system prompt with what the rewritten task finds, where that is wanted and it just begins."""
-        scout, task = self._agent, self._task
-        if scout.rewriter is None or task.history:
-            return work.system
-        by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
-        answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
-        self.state.record(loop.STEP, {"query": task.task}, answer)
-        return "\n\n".join(filter(None, (work.system, loop.describe(answer, work.session.results.mark))))
-
-    def _tags(self) -> str:
-        listing = notes.list_tags(self._context, limit=_MAX_TAGS)
-        return f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
 
     def _prompt(self, mark: str) -> str:
         parts = [f"The task: {self._task.task}"]
@@ -366,6 +358,3 @@ class ScoutRun:
             head = f"the open note: {prompting.escape(str(note.path))}\n\n"
             parts.append(prompting.enclose("note", head + "\n".join(lines), mark))
         return "\n\n".join(parts)
-
-    def _update(self, arguments: Arguments) -> Answer:
-        return self.state.update(self._context, arguments, self._agent.settings.notes)

@@ -1,7 +1,7 @@
 """Answer tasks in sessions: load the history, store the outcome, and resume after questions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,11 +47,29 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
         return []
     history: list[ChatMessage] = []
     for turn in turns[-(length + 1) // 2 - 1 :]:
+        outcome = turn.outcome
+        outcomes = [text for one in list_or_empty(outcome.get("proposals")) if (text := fate(str(one)))]
         history += [
             ChatMessage(
                 id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
             ),
-            _answer_message(turn, fate),
+            ChatMessage(
+                id=f"{turn.number}-assistant",
+                role="assistant",
+                content=str(outcome.get("answer", "")),
+                timestamp=turn.at,
+                active_file=turn.file,
+                proposed_edits=tuple(
+                    EditInstruction(
+                        file=str(row.get("file", "")),
+                        position=str(row.get("position", "")),
+                        content=str(row.get("content", "")),
+                    )
+                    for row in objects_in(outcome.get("proposed_edits"))
+                ),
+                edit_results=_read_results(outcome.get("edit_results")),
+                fate=", ".join(outcomes),
+            ),
         ]
     return history[-length:]
 
@@ -66,27 +84,6 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
             return ""
 
     return fate
-
-
-def _answer_message(turn: Exchange, fate: DescribeFate) -> ChatMessage:
-    outcome = turn.outcome
-    outcomes = [text for one in list_or_empty(outcome.get("proposals")) if (text := fate(str(one)))]
-    return ChatMessage(
-        id=f"{turn.number}-assistant",
-        role="assistant",
-        content=str(outcome.get("answer", "")),
-        timestamp=turn.at,
-        active_file=turn.file,
-        proposed_edits=tuple(map(_read_edit, objects_in(outcome.get("proposed_edits")))),
-        edit_results=_read_results(outcome.get("edit_results")),
-        fate=", ".join(outcomes),
-    )
-
-
-def _read_edit(row: Mapping[str, JSONValue]) -> EditInstruction:
-    return EditInstruction(
-        file=str(row.get("file", "")), position=str(row.get("position", "")), content=str(row.get("content", ""))
-    )
 
 
 def _read_results(value: JSONValue) -> EditResults | None:
@@ -175,7 +172,10 @@ class PipelineService:
             raise BadInput("the answer is empty", hint="say something")
         grants = by or context.rights.grants
         async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
-            request = await asyncio.to_thread(self._drop_missing_session, pipeline_context.read_request(paused.request))
+            request = pipeline_context.read_request(paused.request)
+            # Its session may have been deleted meanwhile.
+            if request.session_id and not await asyncio.to_thread(self.store.has, request.session_id):
+                request = replace(request, session_id="")
             context = answers.within_session(context, request.session_id)
             async with self._lock_session(request.session_id):
                 await asyncio.to_thread(answers.begin_run, context)
@@ -191,11 +191,6 @@ class PipelineService:
         _ = self.store.get(session_id)
         async with sessions_store.lock_session(self.folder, session_id, wait_s=self.wait_s):
             yield
-
-    def _drop_missing_session(self, request: TaskRequest) -> TaskRequest:
-        """Return the request without its session, if that was deleted meanwhile."""
-        is_there = not request.session_id or self.store.has(request.session_id)
-        return request if is_there else replace(request, session_id="")
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
         if not request.session_id:
@@ -242,7 +237,16 @@ class PipelineService:
         writes: list[Callable[[], None]] = [lambda: answers.end_run(ended.context)]
         if outcome.state == "asked":
             try:
-                self._pause(ended)
+                self.runs.pause(
+                    PausedRun(
+                        id=run.request.run_id,
+                        client=self.owner or ended.context.rights.grants.client,
+                        at=self.now(),
+                        question=outcome.question or {},
+                        request=run.request.as_dict(),
+                        state=pipeline.dump_state(replace(run.paused_state(), trace=ended.trace)),
+                    )
+                )
             except StorageError as error:
                 # Without the stored run nobody could answer the question, so the run has failed.
                 failure = Error(error=error.message, code=error.code, hint=error.hint)
@@ -253,7 +257,13 @@ class PipelineService:
             writes.append(lambda: self._append(run.request, outcome, ended.trace))
         if has_ended:
             writes.append(lambda: self.runs.end(run.request.run_id))
-        notices = _run_all([*writes, lambda: self._spend(run)])
+        writes.append(lambda: self._spend(run))
+        notices: list[Notice] = []
+        for write in writes:
+            try:
+                write()
+            except StorageError as error:
+                notices.append(Notice(text=f"not everything was stored: {error.message}"))
         texts: list[JSONValue] = [notice.text for notice in notices]
         return replace(outcome, notices=[*outcome.notices, *texts]), [*events, *notices]
 
@@ -265,19 +275,6 @@ class PipelineService:
             name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
             spending[name] = spending.get(name, ModelSpend()) + spent
         self.meter.record_models(run.request.run_id, spending)
-
-    def _pause(self, ended: EndedRun) -> None:
-        request = ended.run.request
-        self.runs.pause(
-            PausedRun(
-                id=request.run_id,
-                client=self.owner or ended.context.rights.grants.client,
-                at=self.now(),
-                question=ended.outcome.question or {},
-                request=request.as_dict(),
-                state=pipeline.dump_state(replace(ended.run.paused_state(), trace=ended.trace)),
-            )
-        )
 
     def _append(self, request: TaskRequest, outcome: PipelineOutcome, entries: Sequence[JSONValue]) -> None:
         messages = [
@@ -296,14 +293,3 @@ class PipelineService:
         # The session may be deleted or continued elsewhere meanwhile; the answer was sent in any case.
         with suppress(NotFound, ConflictError):
             _ = self.store.append(request.session_id, self.store.last(request.session_id), exchange)
-
-
-def _run_all(works: Sequence[Callable[[], None]]) -> list[Notice]:
-    """Run functions one after another, and return a notice for each that fails."""
-    notices: list[Notice] = []
-    for work in works:
-        try:
-            work()
-        except StorageError as error:
-            notices.append(Notice(text=f"not everything was stored: {error.message}"))
-    return notices

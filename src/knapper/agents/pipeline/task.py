@@ -26,7 +26,7 @@ from knapper.agents.pipeline.edits import (
     TaskReply,
     ValidatedEdit,
 )
-from knapper.agents.pipeline.records import PipelineContext, ScoutResult, WebResult
+from knapper.agents.pipeline.records import PipelineContext, WebResult
 from knapper.agents.pipeline.scopes import Ability, EditableScope, EditRules
 from knapper.changes.writer import Submission
 from knapper.errors import KnapError
@@ -108,10 +108,25 @@ _MAX_EXTRACT_CHARS: Final = 4_000
 def write_prior_section(pipeline: PipelineContext) -> str:
     """Return the system prompt's part about earlier agents; empty where there were none."""
     parts: list[str] = []
-    if pipeline.scout is not None:
-        parts.append(_describe_scout(pipeline.scout))
-    if pipeline.web is not None:
-        parts.append(_describe_web(pipeline.web))
+    scout, web = pipeline.scout, pipeline.web
+    if scout is not None:
+        lines = [
+            "An agent explored the vault and chose the notes that you are given.",
+            f"- confidence: {scout.confidence}",
+            f"- its reasoning: {prompting.escape(scout.reasoning)}",
+            f"- what it did: {prompting.escape(scout.exploration_summary)}",
+        ]
+        ranked = sorted(scout.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
+        notes = [f"  - {prompting.escape(str(one.path))}: {one.why()}" for one in ranked]
+        parts.append("\n".join([*lines, "- most relevant notes:", *notes] if notes else lines))
+    if web is not None:
+        lines = [
+            "An agent searched the web." if web.search_performed else "An agent didn't search the web.",
+            f"- why: {prompting.escape(web.evaluation_reasoning)}",
+            f"- queries: {', '.join(prompting.escape(one) for one in web.search_queries) or 'none'}",
+            f"- sources: {len(web.sources)}, given below as blocks",
+        ]
+        parts.append("\n".join(lines))
     return "\n\n".join(["## Prior agent context", *parts]) if parts else ""
 
 
@@ -164,31 +179,6 @@ def write_edit_results(edit_results: EditResults, fate: str = "") -> str:
     if fate:
         lines.append(f"Since then: {fate}.")
     return prompting.escape_plain("\n".join(lines)) + ")"
-
-
-def _describe_scout(result: ScoutResult) -> str:
-    lines = [
-        "An agent explored the vault and chose the notes that you are given.",
-        f"- confidence: {result.confidence}",
-        f"- its reasoning: {prompting.escape(result.reasoning)}",
-        f"- what it did: {prompting.escape(result.exploration_summary)}",
-    ]
-    ranked = sorted(result.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
-    notes = [f"  - {prompting.escape(str(one.path))}: {one.why()}" for one in ranked]
-    return "\n".join([*lines, "- most relevant notes:", *notes] if notes else lines)
-
-
-def _describe_web(result: WebResult) -> str:
-    queries = ", ".join(prompting.escape(one) for one in result.search_queries) or "none"
-    action = "searched the web" if result.search_performed else "didn't search the web"
-    return "\n".join(
-        [
-            f"An agent {action}.",
-            f"- why: {prompting.escape(result.evaluation_reasoning)}",
-            f"- queries: {queries}",
-            f"- sources: {len(result.sources)}, given below as blocks",
-        ]
-    )
 
 
 _MAX_LISTED: Final = 60
@@ -274,15 +264,35 @@ class TaskRun:
         Args:
             report: Receives the progress in words.
         """
-        constraints = await asyncio.to_thread(self._make_constraints)
+        task_input, rules = self._input, self._agent.settings
+        shown = task_input.context
+        narrowed = await asyncio.to_thread(edits.narrow_context, self._context, rules, task_input.current, shown.paths)
+        constraints = EditConstraints(
+            context=narrowed,
+            rules=rules,
+            shown_hashes={one.note.path: one.note.hash for one in shown.notes},
+            whole_lines={shown.cut: shown.whole_lines} if shown.cut else {},
+        )
         report("the task agent is working")
+        request_scope = constraints.context.submit_options
+        allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
+        escaped_paths = [prompting.escape(str(path)) for path in allowed[:_MAX_LISTED]]
+        current = prompting.escape(task_input.current) if task_input.current else ""
+        system = [write_edit_rules(rules, escaped_paths, current), write_prior_section(task_input.pipeline)]
+        web_blocks = write_web_blocks(task_input.pipeline.web, self._mark)
+        prompt = [
+            "The notes:",
+            task_input.context.text or "(No notes were given.)",
+            *(["From the web:", web_blocks] if web_blocks else []),
+            f"The task: {task_input.task}",
+        ]
         written = await self._agent.ask(
             TextTask(
-                system=self._system(constraints),
-                prompt=self._prompt(),
+                system="\n\n".join(filter(None, system)),
+                prompt="\n\n".join(prompt),
                 output=str,
                 read=lambda text: _read_reply(constraints, text),
-                history=write_history(self._input.chat_history),
+                history=write_history(task_input.chat_history),
                 settings=_json_settings(self._agent.model),
                 report=report,
             ),
@@ -293,37 +303,6 @@ class TaskRun:
         result = await self._finish(constraints, reply, checked)
         given_up = list_given_up(written.corrected[1], checked) if written.corrected else []
         return replace(result, edits=(*result.edits, *given_up), notices=(*result.notices, *written.notices))
-
-    def _make_constraints(self) -> EditConstraints:
-        shown, rules = self._input.context, self._agent.settings
-        narrowed = edits.narrow_context(self._context, rules, self._input.current, shown.paths)
-        shown_hashes = {one.note.path: one.note.hash for one in shown.notes}
-        whole = {shown.cut: shown.whole_lines} if shown.cut else {}
-        return EditConstraints(context=narrowed, rules=rules, shown_hashes=shown_hashes, whole_lines=whole)
-
-    def _system(self, constraints: EditConstraints) -> str:
-        rules = self._agent.settings
-        request_scope = constraints.context.submit_options
-        allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
-        escaped_paths = [prompting.escape(str(path)) for path in allowed[:_MAX_LISTED]]
-        current = prompting.escape(self._input.current) if self._input.current else ""
-        parts = [
-            write_edit_rules(rules, escaped_paths, current),
-            write_prior_section(self._input.pipeline),
-        ]
-        return "\n\n".join(filter(None, parts))
-
-    def _prompt(self) -> str:
-        task_input = self._input
-        web_blocks = write_web_blocks(task_input.pipeline.web, self._mark)
-        notes = task_input.context.text or "(No notes were given.)"
-        parts = [
-            "The notes:",
-            notes,
-            *(["From the web:", web_blocks] if web_blocks else []),
-            f"The task: {task_input.task}",
-        ]
-        return "\n\n".join(parts)
 
     async def _finish(
         self, constraints: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]
@@ -380,21 +359,19 @@ def _read_reply(constraints: EditConstraints, text: str) -> Reading[tuple[TaskRe
     """
     reply = edits.parse_reply(text)
     checked = edits.check_edits(constraints, edits.split_block_edits(constraints, reply.edits)[0])
-    return Reading(reply=(reply, checked), complaint=_describe_problems(checked))
-
-
-def _describe_problems(checked: Sequence[ValidatedEdit]) -> str:
-    """Return the edits that can't be made for the model; empty where there are none."""
-    failed = [one for one in checked if one.error is not None]
-    if not failed:
-        return ""
-    lines = [f"- {one.instruction.file} {one.instruction.position}: {_error_text(one.error)}" for one in failed]
+    lines: list[str] = []
+    for one in checked:
+        if one.error is not None:
+            hint = f" ({one.error.hint})" if one.error.hint else ""
+            lines.append(f"- {one.instruction.file} {one.instruction.position}: {one.error.message}{hint}")
+    if not lines:
+        return Reading(reply=(reply, checked))
     failure_lines = prompting.escape_plain("\n".join(lines))
     ask = (
         "Nothing was kept yet. Reply once more with the whole JSON object: all edits that you want, those that were "
         "right among them, with line numbers as before. Leave out what is not allowed."
     )
-    return f"These edits can't be made:\n\n{failure_lines}\n\n{ask}"
+    return Reading(reply=(reply, checked), complaint=f"These edits can't be made:\n\n{failure_lines}\n\n{ask}")
 
 
 def list_given_up(first: Sequence[ValidatedEdit], second: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
@@ -420,19 +397,11 @@ def list_given_up(first: Sequence[ValidatedEdit], second: Sequence[ValidatedEdit
     return given_up
 
 
-def _error_text(error: KnapError | None) -> str:
-    if error is None:
-        return ""
-    return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
 def _json_settings(model: Model) -> ModelSettings | None:
     """Return the setting for JSON replies where the provider is known to enforce it; others may reject the request."""
-    if not isinstance(model, FallbackModel) and _supports_json(model):
-        return ModelSettings(extra_body={"response_format": {"type": "json_object"}})
-    return None
-
-
-def _supports_json(model: Model) -> bool:
-    place = model.base_url or ""
-    return model.system in {"ollama", "fireworks"} or place.startswith("https://api.openai.com/")
+    if isinstance(model, FallbackModel):
+        return None
+    is_enforced = model.system in {"ollama", "fireworks"} or (model.base_url or "").startswith(
+        "https://api.openai.com/"
+    )
+    return ModelSettings(extra_body={"response_format": {"type": "json_object"}}) if is_enforced else None

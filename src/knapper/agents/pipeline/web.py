@@ -7,7 +7,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import loop
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, StageAgent, StageSpec
+from knapper.agents.loop import EventSink, LoopProgress, StageAgent, StageSpec
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
@@ -188,7 +188,12 @@ class WebNotes:
         unknown_urls: list[JSONValue] = []
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict):
-                self._add_extract(str(row.get("url", "")), str(row.get("extracted", "")), unknown_urls)
+                url, extracted = str(row.get("url", "")), str(row.get("extracted", ""))
+                place = self.pages_read if url in self.pages_read else self.hits
+                if url in place:
+                    place[url] = replace(place[url], extracted=extracted[:8_000])
+                else:
+                    unknown_urls.append(url)
         answer: Answer = {"success": True, "message": "Handed over."}
         if unknown_urls:
             answer["not_found_before"] = unknown_urls
@@ -205,7 +210,9 @@ class WebNotes:
             page = web.fetch_page(self.context, url, length=length)
         except KnapError as error:
             return {"url": url, "error": error.message, "hint": error.hint}
-        text = _fit_tokens(page["content"], self.tokens_left)
+        text, tokens_left = page["content"], self.tokens_left
+        while text and (tokens := context.estimate_tokens(text)) > tokens_left:
+            text = text[: max(len(text) * tokens_left // (tokens + 1), 0)]
         self.pages_read[url] = replace(
             self.hits[url],
             title=page["title"] or self.hits[url].title,
@@ -213,20 +220,6 @@ class WebNotes:
             tokens=context.estimate_tokens(text),
         )
         return {"url": url, "title": self.pages_read[url].title, "date": self.pages_read[url].date, "content": text}
-
-    def _add_extract(self, url: str, extracted: str, left_out: list[JSONValue]) -> None:
-        place = self.pages_read if url in self.pages_read else self.hits
-        if url not in place:
-            left_out.append(url)
-            return
-        place[url] = replace(place[url], extracted=extracted[:8_000])
-
-
-def _fit_tokens(text: str, tokens: int) -> str:
-    """Return a text cut to a number of tokens."""
-    while text and context.estimate_tokens(text) > tokens:
-        text = text[: max(len(text) * tokens // (context.estimate_tokens(text) + 1), 0)]
-    return text
 
 
 def _out_of_order_answer(hint: str) -> Answer:
@@ -263,7 +256,15 @@ class WebResearch:
         Args:
             emit: Receives each event.
         """
-        ended = await loop.run_loop(self._work(), self.progress, self.usage, emit)
+        web_notes = self.notes
+        handles = {
+            EVALUATE_TOOL: web_notes.evaluate,
+            SEARCH_TOOL: web_notes.search,
+            SELECT_TOOL: web_notes.select,
+            FINALIZE_TOOL: web_notes.finalize,
+        }
+        work = self._agent.make_task(self._prompt, web_notes.context, self._mark, handles, lambda: web_notes.is_done)
+        ended = await loop.run_loop(work, self.progress, self.usage, emit)
         self.ended = "rounds" if ended == "calls" else ended  # a search has no limit of calls besides
         return self.result()
 
@@ -280,13 +281,3 @@ class WebResearch:
             tokens_used=self.usage.input_tokens + self.usage.output_tokens,
             ended=self.ended,
         )
-
-    def _work(self) -> LoopTask:
-        web_notes = self.notes
-        handles = {
-            EVALUATE_TOOL: web_notes.evaluate,
-            SEARCH_TOOL: web_notes.search,
-            SELECT_TOOL: web_notes.select,
-            FINALIZE_TOOL: web_notes.finalize,
-        }
-        return self._agent.make_task(self._prompt, web_notes.context, self._mark, handles, lambda: web_notes.is_done)

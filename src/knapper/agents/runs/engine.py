@@ -26,7 +26,6 @@ from knapper.agents.runs.model import (
     RunNode,
     RunOrder,
     RunRecord,
-    SourceRef,
 )
 from knapper.agents.runs.store import RunStore
 from knapper.codemode.tasks import ModelSpend, RegenerationBudget, Thresholds
@@ -112,7 +111,11 @@ class Budget:
                 f"the limit of {self.limits.tokens:,} tokens is reached: {self.spent.tokens:,} are used",
                 hint="give the run more tokens",
             )
-        if self.limits.cents and self._cost(tokens) > self.limits.cents * self._part(share):
+        # The total after the request, by the average price of the tokens so far.
+        spent_cents = float(self.spent.cost_usd or 0) * 100
+        cents_per_token = spent_cents / self.spent.tokens if self.spent.tokens else 0.0
+        cents = spent_cents + cents_per_token * (tokens + self._reserved)
+        if self.limits.cents and cents > self.limits.cents * self._part(share):
             raise OutOfBudget(
                 f"the limit of {self.limits.cents} cents is reached",
                 hint="let the run cost more, or take another model",
@@ -121,12 +124,6 @@ class Budget:
     def add(self, spent: ModelSpend) -> None:
         """Add the usage of a request."""
         self.spent += spent
-
-    def _cost(self, tokens: int) -> float:
-        """Return an estimate of the total cost in cents after a request, by the average price of the tokens so far."""
-        spent_cents = float(self.spent.cost_usd or 0) * 100
-        cents_per_token = spent_cents / self.spent.tokens if self.spent.tokens else 0.0
-        return spent_cents + cents_per_token * (tokens + self._reserved)
 
     def _part(self, share: Share) -> float:
         return 1.0 if share == "answer" else 1.0 - self.limits.kept
@@ -278,7 +275,13 @@ class Strategies:
         """
         own_file = self.folder / f"{name}.md" if self.folder and _STRATEGY_NAME.fullmatch(name) else None
         if own_file and own_file.is_file():
-            return parse_strategy(name, _read_text(own_file), own=True)
+            try:
+                text = own_file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise StorageError(
+                    f"the strategy '{own_file}' can't be read", hint="it has to be a text in UTF-8"
+                ) from error
+            return parse_strategy(name, text, own=True)
         if name not in BUILT_IN_STRATEGIES:
             hint = f"there are: {', '.join(self.names())}"
             raise NotFound(f"there is no strategy '{name[:40]}'", hint=hint, code="no_strategy")
@@ -326,13 +329,6 @@ def parse_strategy(name: str, text: str, *, own: bool = False) -> Strategy:
     return Strategy(name=name, summary=lines[0] if lines else name, prompt=prompt, skeleton=skeleton, own=own)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"the strategy '{path}' can't be read", hint="it has to be a text in UTF-8") from error
-
-
 MAX_CONTEXT_CHARS: Final = 24_000
 """Characters of the retrieved context in the prompt for a node's answer."""
 _MAX_EARLIER_CHARS: Final = 12_000
@@ -375,7 +371,17 @@ def write_answer_prompt(node: RunNode, run_task: str, strategy: Strategy, earlie
     answered = [one for one in earlier if one.state in ANSWERED]
     chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
     parts.extend([_part_block(one, mark, chars_each) for one in answered])
-    parts.append(_retrieved_blocks(node.found, mark))
+    found = node.found
+    if found is None or not found.context.strip():
+        parts.append("Nothing was found in the notes.")
+    else:
+        block = prompting.enclose("notes", prompting.escape(found.context[:MAX_CONTEXT_CHARS]), mark)
+        sources: list[str] = []
+        for one in found.sources:
+            vault, path = prompting.escape_plain(one.vault), prompting.escape_plain(one.path)
+            sources.append(citations.format_citation(path, vault, one.first, one.last))
+        source_block = prompting.enclose("sources", "\n".join(sources), mark)
+        parts.append(f"What was found in the notes:\n\n{block}\n\nThe sources, which you can cite:\n\n{source_block}")
     if node.asking and node.asking.answer:
         parts.append(f"The person was asked: {node.asking.question}\n\nThey answered: {node.asking.answer}")
     return "\n\n".join(parts)
@@ -407,21 +413,6 @@ def _part_block(node: RunNode, mark: str, max_chars: int) -> str:
     cut = "" if len(node.answer) <= max_chars else f"\n[cut: {len(node.answer) - max_chars} more characters]"
     block = prompting.enclose("part", prompting.escape_plain(node.answer[:max_chars]) + cut, mark)
     return f"The part '{prompting.escape_plain(node.name)}':\n\n{block}"
-
-
-def _retrieved_blocks(retrieved: RetrievedContext | None, mark: str) -> str:
-    if retrieved is None or not retrieved.context.strip():
-        return "Nothing was found in the notes."
-    sources = "\n".join(_source_citation(one) for one in retrieved.sources)
-    block = prompting.enclose("notes", prompting.escape(retrieved.context[:MAX_CONTEXT_CHARS]), mark)
-    source_block = prompting.enclose("sources", sources, mark)
-    return f"What was found in the notes:\n\n{block}\n\nThe sources, which you can cite:\n\n{source_block}"
-
-
-def _source_citation(source: SourceRef) -> str:
-    """Return a source in the form of a citation."""
-    vault, path = prompting.escape_plain(source.vault), prompting.escape_plain(source.path)
-    return citations.format_citation(path, vault, source.first, source.last)
 
 
 AskPerson = Callable[[CheckpointEvent], Awaitable[str]]

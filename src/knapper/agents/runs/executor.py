@@ -13,7 +13,7 @@ from pydantic_ai import PromptedOutput
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, loop, prompting
-from knapper.agents.citations import REPAIR, CheckedAnswer
+from knapper.agents.citations import REPAIR
 from knapper.agents.loop import StageSpec, TextTask
 from knapper.agents.runs import engine, model, planning, retrieving, store
 from knapper.agents.runs.engine import (
@@ -125,7 +125,13 @@ class AnswerWriter:
             raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
         checked = await asyncio.to_thread(citations.check_citations, self.context, text)
         if checked.failures:
-            checked = await self._repair(checked)
+            used, model = RunUsage(), self.model
+            # The run's own budget or another limit of the owner may be used up: then the answer is kept as it is.
+            with suppress(RefusedError), model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
+                try:
+                    checked = await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
+                finally:
+                    model.count(used, self.account)
         checked = citations.drop_failed_citations(checked)
         cited_passages = [one.passage for one in checked.citations]
         sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
@@ -136,19 +142,6 @@ class AnswerWriter:
             sources=tuple(dict.fromkeys(sources)),
             notes=(*notes, *written.notices),
         )
-
-    async def _repair(self, checked: CheckedAnswer) -> CheckedAnswer:
-        """Have failing citations repaired, where the budget allows it."""
-        used, model = RunUsage(), self.model
-        try:
-            with model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
-                try:
-                    return await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
-                finally:
-                    model.count(used, self.account)
-        # The run's own budget or another limit of the owner is used up: the answer is kept as it is.
-        except RefusedError:
-            return checked
 
 
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
@@ -202,7 +195,14 @@ class SplitDecider:
             KnapError: The budget is used up. Where the model can't plan, the node isn't split.
         """
         tree = self._tree
-        if why := self._refusal(node):
+        why = ""
+        if node.depth >= self._active_run.run.order.limits.depth:
+            why = f"it lies {node.depth} deep, and the run may go no deeper"
+        elif self._room() < planning.MIN_PARTS:
+            why = _NO_ROOM
+        elif node.id != ROOT and not node.large:
+            why = "the plan doesn't allow it to be split"
+        if why:
             # How deep a run goes is its form; how many nodes it may have is a limit that it has run into.
             return tree.change(node.id, split=False, why=why, limited=why if node.large and why == _NO_ROOM else "")
         _ = tree.change(node.id, "deciding", state="running")
@@ -237,8 +237,12 @@ class SplitDecider:
             str(self._active_run.run.order.limits.depth - node.depth),
         ]
         cached = self._cache.planned(node.task, ways)
-        if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
-            return cached
+        if cached is not None:
+            # A plan may have more parts than there is room for now.
+            with suppress(BadInput):
+                if cached.plan is not None:
+                    _ = planning.check_plan(cached.plan, room)
+                return cached
         prompt = engine.write_judge_prompt(node, self._active_run.engine.strategies.all())
         asked = TextTask(prompt=prompt, output=PromptedOutput(Judgement), read=loop.accept)
         judgement = (await self._asker.ask(planning.JUDGE, asked, account)).reply
@@ -256,26 +260,8 @@ class SplitDecider:
         self._cache.keep_plan(node.task, ways, planned)
         return planned
 
-    def _refusal(self, node: RunNode) -> str:
-        """Return the reason why a node can't be split; empty where it can."""
-        if node.depth >= self._active_run.run.order.limits.depth:
-            return f"it lies {node.depth} deep, and the run may go no deeper"
-        if self._room() < planning.MIN_PARTS:
-            return _NO_ROOM
-        if node.id != ROOT and not node.large:
-            return "the plan doesn't allow it to be split"
-        return ""
-
     def _room(self) -> int:
         return min(planning.MAX_PARTS, self._active_run.run.order.limits.nodes - len(self._tree.all))
-
-
-def _plan_fits(plan: TaskPlan, room: int) -> bool:
-    try:
-        _ = planning.check_plan(plan, room)
-    except BadInput:
-        return False
-    return True
 
 
 REPLAY_STALE: Final = "stale"
@@ -371,7 +357,10 @@ class RunExecution:
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
-                self._block(node)
+                # Children that need a node without an answer end, and then those that need these.
+                while blocked := planning.list_blocked_nodes(self.tree.children(node)):
+                    for child, why in blocked:
+                        _ = self.tree.change(child.id, state="blocked", reason=why)
                 for child in planning.list_ready_nodes(self.tree.children(node)):
                     _ = self.tree.change(child.id, "waiting", state="running")
                     running.add(
@@ -388,12 +377,6 @@ class RunExecution:
                 _ = task.cancel()
             _ = await asyncio.gather(*running, return_exceptions=True)
 
-    def _block(self, node: RunNode) -> None:
-        """End the children that need a node without an answer, and then those that need these."""
-        while blocked := planning.list_blocked_nodes(self.tree.children(node)):
-            for child, why in blocked:
-                _ = self.tree.change(child.id, state="blocked", reason=why)
-
     async def _answer(self, node: RunNode, share: Share) -> None:
         if self._is_kept(node):
             _ = self.tree.change(node.id, state=self.tree.previous_state(node.id))
@@ -401,7 +384,19 @@ class RunExecution:
         cached = self._find_cached(node)
         if cached is not None:
             await asyncio.to_thread(self.cache.mark_read, cached.sources)
-            self._reuse(node, cached)
+            _ = self.tree.change(
+                node.id,
+                state="done",
+                reason="",
+                answer=cached.answer,
+                citations=cached.citations,
+                removed=cached.removed,
+                sources=cached.sources,
+                found=cached.found,
+                notes=cached.notes,
+                inputs=cached.inputs,
+                cached=True,
+            )
             return
         account = NodeCost()
         async with self._slots:
@@ -464,22 +459,6 @@ class RunExecution:
         # Changes of files and pages outside of the vaults go unnoticed, so answers from these can't be reused.
         if state == "done" and not (node.found and node.found.used_outside):
             self.cache.keep(node)
-
-    def _reuse(self, node: RunNode, known: RunNode) -> None:
-        """Use an answer from the cache, which costs nothing."""
-        _ = self.tree.change(
-            node.id,
-            state="done",
-            reason="",
-            answer=known.answer,
-            citations=known.citations,
-            removed=known.removed,
-            sources=known.sources,
-            found=known.found,
-            notes=known.notes,
-            inputs=known.inputs,
-            cached=True,
-        )
 
     def _fall_back(self, why: str) -> None:
         """End the root with the existing answers, without a model."""
@@ -567,7 +546,22 @@ async def carry_out_run(
         # An earlier request, which ended the last execution, must not end this one.
         engine.store.ask_to_cancel(run.id, wanted=False)
         emit(RunStarted(run=run.brief(), resumed=resumed))
-        return await _run_until_cancelled(execution)
+        # Until it ends, or until its cancellation is requested in any process.
+        working = asyncio.create_task(_work_and_answer(execution), name=f"run {run.id}")
+        waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {run.id}")
+        try:
+            _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            await _stop_task(execution, working, CANCELLED)
+            return _record_end(execution, "cancelled")
+        except asyncio.CancelledError:
+            is_leaving = engine.is_shutting_down()
+            await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
+            _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
+            raise
+        finally:
+            _ = waiting.cancel()
 
 
 def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
@@ -581,25 +575,6 @@ def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
         is_leaving = engine.is_shutting_down()
         reason = INTERRUPTED if is_leaving else CANCELLED
         _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
-
-
-async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
-    """Carry out a run until it ends, or until its cancellation is requested in any process."""
-    working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
-    waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
-    try:
-        _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        await _stop_task(execution, working, CANCELLED)
-        return _record_end(execution, "cancelled")
-    except asyncio.CancelledError:
-        is_leaving = execution.engine.is_shutting_down()
-        await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
-        _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
-        raise
-    finally:
-        _ = waiting.cancel()
 
 
 async def _wait_for_cancel(execution: RunExecution) -> None:
@@ -638,7 +613,9 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
         answer = concatenate_answers(root, tree.children(root))
     if answer and unanswered:
         answer = f"{answer.rstrip()}\n\n{list_missing_parts(unanswered)}"
-    state = forced or _final_state(root, answer)
+    state: RunState = "complete" if root.state == "done" else "partial"
+    if forced or not answer:
+        state = forced or "failed"
     reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in unanswered)))))
     run = execution.engine.store.save(
         replace(
@@ -654,12 +631,6 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
     tree.tell_usage()
     tree.tell(model.make_done_event(run, tree.all))
     return run
-
-
-def _final_state(root: RunNode, answer: str) -> RunState:
-    if not answer:
-        return "failed"
-    return "complete" if root.state == "done" else "partial"
 
 
 def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:

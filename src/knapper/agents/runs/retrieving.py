@@ -34,7 +34,6 @@ from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, Che
 from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
 from knapper.codemode.tasks import (
     AskModel,
-    ImpactMark,
     Prompt,
     RegenerationBudget,
     Reply,
@@ -71,15 +70,29 @@ class VaultRetriever:
             RefusedError: The person chose to skip the node.
             KnapError: The vault can't be searched, or the state can't be stored.
         """
-        loop = asyncio.get_running_loop()
+        event_loop = asyncio.get_running_loop()
         cancelling = CancelSignal()
         request = replace(need, context=replace(need.context, on_cancel=cancelling.subscribe))
+
+        async def ask_model(prompt: Prompt) -> Reply:
+            mark = prompting.new_mark()
+            blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
+            before = need.account.spent
+            task = TextTask(
+                system=prompt.instructions,
+                prompt="\n\n".join([prompt.request, *blocks]),
+                output=str,
+                read=loop.accept,
+            )
+            written = await need.model.ask(SCRIPT, task, need.account)
+            # The usage is for the script's trace only; the run's account already contains it.
+            return Reply(text=written.reply, usage=need.account.spent - before)
 
         # Called in the retrieval's thread: the model belongs to the event loop, so the request is handed over to it.
         def ask(prompt: Prompt) -> Reply:
             if cancelling.is_cancelled:
                 raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
-            return asyncio.run_coroutine_threadsafe(_ask_model(need, prompt), loop).result()
+            return asyncio.run_coroutine_threadsafe(ask_model(prompt), event_loop).result()
 
         try:
             return await asyncio.to_thread(self._find, request, ask)
@@ -88,7 +101,11 @@ class VaultRetriever:
             cancelling.cancel()
 
     def _find(self, need: RetrievalRequest, ask: AskModel) -> RetrievedContext:
-        checkpoints = self._checkpoints_for(need)
+        checkpoints = self.checkpoints
+        if checkpoints is not None and not need.attended:
+            # Nobody is there to be asked, but somebody may have answered before.
+            checkpoint = checkpoints.find(need.model.run, need.node.id, need.node.task)
+            checkpoints = checkpoints if checkpoint and checkpoint.answer else None
         if need.person_answer and checkpoints is not None and need.checkpoint:
             # Another surface was quicker, and its answer counts.
             with contextlib.suppress(ConflictError):
@@ -112,17 +129,19 @@ class VaultRetriever:
                 run=need.model.run,
             )
         ) as retriever:
-            retrieval = retriever.retrieve(_retrieval_task(need))
+            node = need.node
+            retrieval = retriever.retrieve(
+                RetrievalTask(
+                    text=node.task,
+                    node=node.id,
+                    depth=node.depth,
+                    marks=() if node.impact == "none" else (node.impact,),
+                    needed_share=1.0 if node.high else 0.0,
+                )
+            )
         if retrieval.state == "stopped":
             raise RefusedError("the person skipped it", code="skipped")
         return _retrieved_context(retrieval, need.context.vault)
-
-    def _checkpoints_for(self, need: RetrievalRequest) -> CheckpointStore | None:
-        """Return the store of questions, where somebody can answer them or has done so."""
-        if self.checkpoints is None or need.attended:
-            return self.checkpoints
-        checkpoint = self.checkpoints.find(need.model.run, need.node.id, need.node.task)
-        return self.checkpoints if checkpoint and checkpoint.answer else None
 
 
 async def wait_for_answer(
@@ -150,25 +169,6 @@ async def wait_for_answer(
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
 
-async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
-    mark = prompting.new_mark()
-    blocks = [prompting.enclose(one.source, prompting.escape(one.value), mark) for one in prompt.data]
-    before = need.account.spent
-    task = TextTask(
-        system=prompt.instructions, prompt="\n\n".join([prompt.request, *blocks]), output=str, read=loop.accept
-    )
-    written = await need.model.ask(SCRIPT, task, need.account)
-    # The usage is for the script's trace only; the run's account already contains it.
-    return Reply(text=written.reply, usage=need.account.spent - before)
-
-
-def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:
-    node = need.node
-    marks: Sequence[ImpactMark] = () if node.impact == "none" else (node.impact,)
-    share = 1.0 if node.high else 0.0
-    return RetrievalTask(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
-
-
 def read_answer(context: Context, word: str) -> CheckpointAnswer:
     """Read a person's answer: one of the fixed answers, notes by their paths, or a text of their own.
 
@@ -179,17 +179,14 @@ def read_answer(context: Context, word: str) -> CheckpointAnswer:
     choices: dict[str, CheckpointChoice] = {GO_ON: "continue", SKIP: "stop"}
     if word in choices:
         return CheckpointAnswer(choice=choices[word])
-    candidates = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
-    paths = [_find_note(context, one) for one in candidates if one]
-    if paths and all(paths):
-        return CheckpointAnswer(choice="use", notes=tuple(paths))
-    return CheckpointAnswer(choice="use", text=word)
-
-
-def _find_note(context: Context, named: str) -> str:
-    with contextlib.suppress(KnapError):
-        return context.view.read(context.view.locate(named)).path
-    return ""
+    named = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
+    paths: list[str] = []
+    for one in filter(None, named):
+        try:
+            paths.append(context.view.read(context.view.locate(one)).path)
+        except KnapError:
+            return CheckpointAnswer(choice="use", text=word)
+    return CheckpointAnswer(choice="use", notes=tuple(paths), text="" if paths else word)
 
 
 def _retrieved_context(retrieval: Retrieval, own_vault: str) -> RetrievedContext:
@@ -286,15 +283,13 @@ class _CurrentHashes:
 
     def of(self, vault: str, path: str) -> str:
         if (vault, path) not in self._known:
-            self._known[vault, path] = self._current_hash(vault, path)
+            try:
+                context = open_source_vault(self._context, vault)
+                current = fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
+            except KnapError:
+                current = ""
+            self._known[vault, path] = current
         return self._known[vault, path]
-
-    def _current_hash(self, vault: str, path: str) -> str:
-        try:
-            context = open_source_vault(self._context, vault)
-            return fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
-        except KnapError:
-            return ""
 
 
 def _changed_paths(hashes: _CurrentHashes, sources: Iterable[SourceRef]) -> list[str]:
@@ -331,6 +326,9 @@ class RunCache:
         self.context = context
         texts = [engine.prompts.load(name).strip() for name in ("run-judge", "run-plan", "run-answer", "run-join")]
         texts += authoring.prompt_texts() if order.code_mode else []
+        # So that clients with other rights to what lies besides the vaults don't share answers.
+        roots, hosts = context.scripting.roots, context.scripting.hosts
+        outside = [] if order.profile == "strict" else [[str(root) for root in roots], [*hosts]]
         # Policies are part of each key: an answer from notes that another client may read must not be found.
         self._common = [
             PROMPT_VERSION,
@@ -341,7 +339,7 @@ class RunCache:
             order.code_mode,
             order.profile,
             [[name, context.scripting.open_vault(name).view.policy.fingerprint] for name in order.also],
-            *_outside_access(order, context),
+            *outside,
         ]
 
     def inputs(self, node: RunNode, strategy: Strategy, around: Iterable[RunNode]) -> str:
@@ -404,14 +402,6 @@ class RunCache:
 
     def _plan_key(self, task: str, ways: Iterable[str]) -> str:
         return _digest(["plan", self._common, task, list(ways)])
-
-
-def _outside_access(order: RunOrder, context: Context) -> list[list[str]]:
-    """Return what scripts may read besides the vaults, so that clients with other rights don't share answers."""
-    if order.profile == "strict":
-        return []
-    scripting = context.scripting
-    return [[str(root) for root in scripting.roots], [*scripting.hosts]]
 
 
 def _digest(data: object) -> str:

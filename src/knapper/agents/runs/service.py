@@ -23,7 +23,6 @@ from knapper.codemode.tasks import ModelSpend
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault import parser
-from knapper.vault.source import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,38 +148,28 @@ class RunWatcher:
             [] if self._has_begun else [RunStarted(run=run.brief(), resumed=run.state != "pending")]
         )
         self._has_begun = True
-        events += self._changed(nodes)
-        events += self._questions(nodes, waiting)
+        for node in nodes:
+            brief = node.brief()
+            if self._nodes.get(node.id) != brief:
+                self._nodes[node.id] = brief
+                events.append(NodeChanged(node=brief))
+        # New questions, and answers to earlier ones.
+        waiting_ids = {one.id for one in waiting}
+        for node in nodes:
+            if node.asking is None or node.found is None:
+                continue
+            is_open = not node.asking.answer and not node.asking.unattended
+            key = f"{node.id} {is_open}"
+            if key in self._asked or (is_open and node.found.checkpoint not in waiting_ids):
+                continue
+            self._asked.add(key)
+            events.append(model.make_checkpoint_event(node, node.asking))
         spent = model.total_spent(nodes)
         if spent != self._spent:
             self._spent = spent
             events.append(model.make_usage_event(nodes))
         if run.state not in {"pending", "running"}:
             events.append(model.make_done_event(run, nodes))
-        return events
-
-    def _changed(self, nodes: Sequence[RunNode]) -> list[RunEvent]:
-        events: list[RunEvent] = []
-        for node in nodes:
-            brief = node.brief()
-            if self._nodes.get(node.id) != brief:
-                self._nodes[node.id] = brief
-                events.append(NodeChanged(node=brief))
-        return events
-
-    def _questions(self, nodes: Sequence[RunNode], waiting: Iterable[Kept]) -> list[RunEvent]:
-        """Return the events of new questions, and of answers to earlier ones."""
-        ids = {one.id for one in waiting}
-        events: list[RunEvent] = []
-        for node in nodes:
-            if node.asking is None or node.found is None:
-                continue
-            is_open = not node.asking.answer and not node.asking.unattended
-            key = f"{node.id} {is_open}"
-            if key in self._asked or (is_open and node.found.checkpoint not in ids):
-                continue
-            self._asked.add(key)
-            events.append(model.make_checkpoint_event(node, node.asking))
         return events
 
 
@@ -198,31 +187,35 @@ def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> lis
     """
     citations = (one for each in (run.citations, *(node.citations for node in nodes)) for one in each)
     other_vaults = {str(vault) for one in citations if (vault := one.get("vault"))}
+    answer = f"# {_single_line(run.order.task)}\n\n{_link_other_vaults(run.answer, other_vaults).strip()}\n"
+    properties: dict[str, JSONValue] = {
+        "run": run.id,
+        "state": run.state,
+        "model": run.model,
+        "date": run.updated.date().isoformat(),
+    }
     if place.endswith(".md"):
-        return [Create(path=place, content=_answer_note(run, other_vaults), properties=_note_properties(run))]
+        return [Create(path=place, content=answer, properties=properties)]
     folder = place.strip("/")
-    parts = [node for node in nodes if node.id != ROOT and node.state in ANSWERED]
-    names = {node.id: _file_name(node) for node in parts}
-    part_links = "".join(f"- [[{folder}/{names[node.id]}|{_link_text(node)}]]\n" for node in parts)
+    parts: list[Create] = []
+    part_links = ""
+    for node in nodes:
+        if node.id == ROOT or node.state not in ANSWERED:
+            continue
+        safe_name = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in node.name)
+        name = f"{node.id} {' '.join(safe_name.split())[:_MAX_FILE_NAME].strip()}".strip()
+        part_links += f"- [[{folder}/{name}|{_escape_brackets(node.name).replace('|', '/')}]]\n"
+        quoted = "\n".join(f"> {line}".rstrip() for line in node.task.splitlines())
+        text = _link_other_vaults(node.answer, other_vaults).strip()
+        content = f"# {_single_line(node.name)}\n\n{quoted}\n\n{text}\n"
+        parts.append(Create(path=f"{folder}/{name}.md", content=content))
     below = f"\n## Parts\n\n{part_links}" if part_links else ""
     index = Create(
         path=f"{folder}/{INDEX_NAME}.md",
-        content=_answer_note(run, other_vaults) + below,
-        properties=_note_properties(run),
+        content=answer + below,
+        properties=properties,
     )
-    return [
-        index,
-        *(Create(path=f"{folder}/{names[node.id]}.md", content=_part_note(node, other_vaults)) for node in parts),
-    ]
-
-
-def _answer_note(run: RunRecord, others: Collection[str]) -> str:
-    return f"# {_single_line(run.order.task)}\n\n{_link_other_vaults(run.answer, others).strip()}\n"
-
-
-def _part_note(node: RunNode, others: Collection[str]) -> str:
-    quoted = "\n".join(f"> {line}".rstrip() for line in node.task.splitlines())
-    return f"# {_single_line(node.name)}\n\n{quoted}\n\n{_link_other_vaults(node.answer, others).strip()}\n"
+    return [index, *parts]
 
 
 def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
@@ -233,29 +226,13 @@ def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
     for link in reversed(links):
         vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")
         if vault:
-            data = data[: link.start] + _obsidian_link(vault, link).encode() + data[link.stop :]
+            note = link.target.removeprefix(f"{vault}:").strip()
+            block = [f"^{link.block}"] if link.block else []
+            link_text = _escape_brackets(link.alias or " > ".join([f"{vault}: {note}", *link.headings]))
+            file = quote("#".join([note, *link.headings, *block]), safe="")
+            opened = f"[{link_text}](obsidian://open?vault={quote(vault, safe='')}&file={file})"
+            data = data[: link.start] + opened.encode() + data[link.stop :]
     return data.decode()
-
-
-def _obsidian_link(vault: str, link: Link) -> str:
-    note = link.target.removeprefix(f"{vault}:").strip()
-    block = [f"^{link.block}"] if link.block else []
-    link_text = link.alias or " > ".join([f"{vault}: {note}", *link.headings])
-    file = quote("#".join([note, *link.headings, *block]), safe="")
-    return f"[{_escape_brackets(link_text)}](obsidian://open?vault={quote(vault, safe='')}&file={file})"
-
-
-def _note_properties(run: RunRecord) -> dict[str, JSONValue]:
-    return {"run": run.id, "state": run.state, "model": run.model, "date": run.updated.date().isoformat()}
-
-
-def _file_name(node: RunNode) -> str:
-    safe_name = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in node.name)
-    return f"{node.id} {' '.join(safe_name.split())[:_MAX_FILE_NAME].strip()}".strip()
-
-
-def _link_text(node: RunNode) -> str:
-    return _escape_brackets(node.name).replace("|", "/")
 
 
 def _escape_brackets(text: str) -> str:

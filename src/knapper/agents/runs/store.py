@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from knapper.agents.events import BackgroundJobs, FinalEventSpec, TurnState
+from knapper.agents.events import BackgroundJobs, FinalEventSpec
 from knapper.agents.runs import model
 from knapper.agents.runs.model import (
     ENDED,
@@ -115,7 +115,9 @@ class RunStore:
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
         """Store a new run, which isn't started yet."""
         now = datetime.now(UTC)
-        run = RunRecord(id=_new_id(now), order=order, model=model, state="pending", created=now, updated=now)
+        # An id that sorts by time: ``r260314-092653-a1b2c3d4``.
+        run_id = f"r{now:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+        run = RunRecord(id=run_id, order=order, model=model, state="pending", created=now, updated=now)
         with self._ledger.writing() as database:
             database.execute(
                 "INSERT INTO runs (id, state, created, updated, data) VALUES (?, ?, ?, ?, ?)",
@@ -132,7 +134,18 @@ class RunStore:
             Ambiguous: Several ids begin like that.
         """
         with self._ledger.reading() as database:
-            return _read_run(_require_run_row(database, run_id))
+            # With LIKE, a percent sign or underscore in the given id would match anything.
+            rows = database.execute(
+                "SELECT id, data FROM runs WHERE substr(id, 1, length(:id)) = :id LIMIT 3", {"id": run_id}
+            ).fetchall()
+            matches = [row for row in rows if row["id"] == run_id] or rows
+            if not matches or not run_id:
+                raise NotFound(f"there is no run '{run_id[:80]}'", hint="`knap run list` names them", code="no_run")
+            if len(matches) > 1:
+                raise Ambiguous(
+                    f"several runs begin with '{run_id[:80]}'", hint=", ".join(str(row["id"]) for row in matches)
+                )
+            return _read_run(matches[0])
 
     def save(self, run: RunRecord, nodes: Sequence[RunNode] = ()) -> RunRecord:
         """Store the current state of a run, and of some of its nodes."""
@@ -309,39 +322,8 @@ def _put_nodes(database: sqlite3.Connection, run_id: str, nodes: Sequence[RunNod
         )
 
 
-def _require_run_row(database: sqlite3.Connection, run_id: str) -> sqlite3.Row:
-    shortened_id = run_id[:80]
-    # With LIKE, a percent sign or underscore in the given id would match anything.
-    rows = database.execute(
-        "SELECT id, data FROM runs WHERE substr(id, 1, length(:id)) = :id LIMIT 3", {"id": run_id}
-    ).fetchall()
-    matches = [row for row in rows if row["id"] == run_id] or rows
-    if not matches or not run_id:
-        raise NotFound(f"there is no run '{shortened_id}'", hint="`knap run list` names them", code="no_run")
-    if len(matches) > 1:
-        raise Ambiguous(f"several runs begin with '{shortened_id}'", hint=", ".join(str(row["id"]) for row in matches))
-    return matches[0]
-
-
 def _read_run(row: sqlite3.Row) -> RunRecord:
     return _RUN_ADAPTER.validate_json(row["data"])
-
-
-def _new_id(now: datetime) -> str:
-    """Return a new id that sorts by time: ``r260314-092653-a1b2c3d4``."""
-    return f"r{now:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
-
-
-def _reset_node(node: RunNode) -> RunNode:
-    """Return a node as it is before it is worked on again: what broke off at a limit is tried once more."""
-    # Whoever broke off while it was at something didn't say when.
-    spans = tuple(span for span in node.spans if span.ended is not None)
-    node = replace(node, state="pending", reason="", spans=spans)
-    if node.limited:
-        node = replace(node, split=None, why="", limited="", inputs="")
-    if node.found and node.found.limited:
-        node = replace(node, found=None, inputs="")
-    return node
 
 
 class RunTree:
@@ -354,7 +336,17 @@ class RunTree:
         self._emit = emit
         before = list(nodes)
         self._previous_states: dict[str, NodeState] = {node.id: node.state for node in before}
-        self._nodes = {node.id: _reset_node(node) for node in before}
+        self._nodes: dict[str, RunNode] = {}
+        for node in before:
+            # Whoever broke off while it was at something didn't say when.
+            spans = tuple(span for span in node.spans if span.ended is not None)
+            reset = replace(node, state="pending", reason="", spans=spans)
+            # What broke off at a limit is tried once more.
+            if node.limited:
+                reset = replace(reset, split=None, why="", limited="", inputs="")
+            if node.found and node.found.limited:
+                reset = replace(reset, found=None, inputs="")
+            self._nodes[node.id] = reset
 
     @property
     def all(self) -> list[RunNode]:
@@ -447,20 +439,16 @@ _WATCHED_KEPT_S: Final = 30.0
 
 def make_run_jobs(max_running: int) -> BackgroundJobs[RunDone]:
     """Return an empty set of jobs for the runs that one server carries out at once."""
-    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_run_end), max_running=max_running)
+    ending = FinalEventSpec(
+        kind=RunDone,
+        make=lambda state, run_id: RunDone(
+            run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer=""
+        ),
+    )
+    return BackgroundJobs(ending, max_running=max_running)
 
 
 def make_watched_jobs(max_running: int) -> BackgroundJobs[RunDone]:
     """Return an empty set of jobs for runs of other processes that a server follows; these don't stop with it."""
-    return BackgroundJobs(
-        FinalEventSpec(kind=RunDone, make=_make_watch_end), kept_s=_WATCHED_KEPT_S, max_running=max_running
-    )
-
-
-def _make_run_end(state: TurnState, run_id: str) -> RunDone:
-    return RunDone(run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer="")
-
-
-def _make_watch_end(state: TurnState, run_id: str) -> RunDone:
-    del state
-    return RunDone(run_id=run_id, state="running", answer="")
+    ending = FinalEventSpec(kind=RunDone, make=lambda _, run_id: RunDone(run_id=run_id, state="running", answer=""))
+    return BackgroundJobs(ending, kept_s=_WATCHED_KEPT_S, max_running=max_running)

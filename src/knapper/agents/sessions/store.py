@@ -205,21 +205,15 @@ def identify_file(view: View, path: str) -> FileIdentity:
     try:
         note = view.read(path)
         with view.open_bytes(path) as opened:
-            node = _disk_identity(opened.fileno())
+            status = os.fstat(opened.fileno())
+            # File systems reuse the inode of a deleted file for the next new one, which differs in its creation.
+            born = getattr(status, "st_birthtime_ns", 0) or getattr(status, "st_birthtime", 0)
+            born = born or _inode_generation(opened.fileno())
+            node = f"{status.st_dev}:{status.st_ino}:{born}" if status.st_ino else ""
     except (KnapError, OSError):
         return FileIdentity(path=path)
     content_hash = note.hash if note.raw.strip() else ""
     return FileIdentity(path=note.path, hash=content_hash, node=node)
-
-
-def _disk_identity(descriptor: int) -> str:
-    """Return device, inode and creation of a file, which differ from those of a deleted file with the same inode.
-
-    File systems reuse the inode of a deleted file for the next new one.
-    """
-    status = os.fstat(descriptor)
-    born = getattr(status, "st_birthtime_ns", 0) or getattr(status, "st_birthtime", 0) or _inode_generation(descriptor)
-    return f"{status.st_dev}:{status.st_ino}:{born}" if status.st_ino else ""
 
 
 def _inode_generation(descriptor: int) -> int:
@@ -366,10 +360,6 @@ def find_renamed_row(
         if row is not None:
             return row
     return None
-
-
-def _keep_nothing(_session_id: str) -> None:
-    pass
 
 
 SESSIONS_FILE: Final = "sessions.db"
@@ -553,7 +543,7 @@ class SessionStore:
             return read_session(require_session_row(database, session_id))
 
     def fork(
-        self, session_id: str, *, upto: int | None = None, before_commit: Callable[[str], None] = _keep_nothing
+        self, session_id: str, *, upto: int | None = None, before_commit: Callable[[str], None] = lambda _: None
     ) -> Session:
         """Create a session that continues a copy of another one.
 

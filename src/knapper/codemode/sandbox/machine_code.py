@@ -141,7 +141,20 @@ class MachineCode:
         Raises:
             SetupError: There is no component, or no engine.
         """
-        parts = (self._component_hash(), _engine_version(), _options_hash(), platform.system(), platform.machine())
+        try:
+            component = (self.component.parent / STAMP_FILE).read_text(encoding="utf-8")
+        except OSError:
+            hint = "install Knapper from its wheel, or run scripts/setup in its sources"
+            raise SetupError("this installation has no interpreter of scripts", hint=hint, code="no_sandbox") from None
+        try:
+            engine = metadata.version("wasmtime")
+        except metadata.PackageNotFoundError:
+            hint = "there is no wasmtime for every system; without it scripts stay refused"
+            raise SetupError(
+                "scripts need wasmtime, and it isn't installed here", hint=hint, code="no_sandbox"
+            ) from None
+        options = hashlib.sha256((Path(__file__).parent / "engine.py").read_bytes()).hexdigest()
+        parts = (component, engine, options, platform.system(), platform.machine())
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.code"
 
     def is_ready(self) -> bool:
@@ -184,14 +197,15 @@ class MachineCode:
         """
         if self.is_ready():
             return None
-        thread = threading.Thread(target=self._compile_quietly, daemon=True)
+
+        def compile_quietly() -> None:
+            # The first call that runs a script reports the error.
+            with contextlib.suppress(KnapError):
+                _ = self.ensure_compiled()
+
+        thread = threading.Thread(target=compile_quietly, daemon=True)
         thread.start()
         return thread
-
-    def _compile_quietly(self) -> None:
-        # The first call that runs a script reports the error.
-        with contextlib.suppress(KnapError):
-            _ = self.ensure_compiled()
 
     def _compile(self) -> None:
         if importlib.util.find_spec("_lzma") is None:
@@ -211,25 +225,20 @@ class MachineCode:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             ) as process:
-                code = _wait_for_compile(process)
+                try:
+                    code = process.wait(_COMPILE_TIMEOUT_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    code = process.wait()
         finally:
             part.unlink(missing_ok=True)
         if code or not self.is_ready():
             hint = "it takes about 1 GB of memory for some seconds; `knap doctor` checks what else is needed"
             raise SetupError(f"the sandbox can't be prepared (code {code})", hint=hint)
-        self._forget_others()
-
-    def _forget_others(self) -> None:
+        # What was compiled before is of no use to this engine.
         for old in self.folder.glob("*.code"):
             if old != self.file:
                 old.unlink(missing_ok=True)
-
-    def _component_hash(self) -> str:
-        try:
-            return (self.component.parent / STAMP_FILE).read_text(encoding="utf-8")
-        except OSError:
-            hint = "install Knapper from its wheel, or run scripts/setup in its sources"
-            raise SetupError("this installation has no interpreter of scripts", hint=hint, code="no_sandbox") from None
 
 
 def check_private(path: Path, *, is_folder: bool) -> None:
@@ -266,23 +275,3 @@ def make_private_folder(folder: Path) -> None:
             f"the folder {folder} can't be made: {error.strerror}", hint="check its permissions"
         ) from None
     check_private(folder, is_folder=True)
-
-
-def _engine_version() -> str:
-    try:
-        return metadata.version("wasmtime")
-    except metadata.PackageNotFoundError:
-        hint = "there is no wasmtime for every system; without it scripts stay refused"
-        raise SetupError("scripts need wasmtime, and it isn't installed here", hint=hint, code="no_sandbox") from None
-
-
-def _options_hash() -> str:
-    return hashlib.sha256((Path(__file__).parent / "engine.py").read_bytes()).hexdigest()
-
-
-def _wait_for_compile(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(_COMPILE_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()

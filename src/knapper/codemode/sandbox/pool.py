@@ -55,14 +55,20 @@ def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONVa
             raise UntrustedJSONError("a number is too large")
         return int(text)
 
+    def refuse(constant: str) -> NoReturn:
+        raise UntrustedJSONError(f"{constant} isn't a number")
+
     try:
         text = content.decode()
-        value: JSONValue = json.loads(text, parse_int=whole, parse_constant=_refuse_constant)
+        value: JSONValue = json.loads(text, parse_int=whole, parse_constant=refuse)
     except (ValueError, RecursionError):
         raise UntrustedJSONError("it isn't JSON") from None
     # Only an escape can bring a surrogate into valid UTF-8, and most texts have none.
     if "\\u" in text:
-        _check_surrogates(value)
+        try:
+            _ = json.dumps(value, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise UntrustedJSONError("it holds an unpaired surrogate") from None
     # An upper bound on the depth: most values needn't be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
@@ -83,30 +89,17 @@ def read_untrusted_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
     raise UntrustedJSONError("it isn't a call")
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise UntrustedJSONError(f"{name} isn't a number")
-
-
-def _check_surrogates(value: JSONValue) -> None:
-    try:
-        _ = json.dumps(value, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        raise UntrustedJSONError("it holds an unpaired surrogate") from None
-
-
 def _check_depth(value: JSONValue) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _containers_in(one)]
-        if not level:
+        below: list[JSONValue] = []
+        for one in level:
+            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+            below += [each for each in inner if isinstance(each, list | dict)]
+        if not below:
             return
+        level = below
     raise UntrustedJSONError("it is nested too deeply")
-
-
-def _containers_in(value: JSONValue) -> list[JSONValue]:
-    """Return the lists and dictionaries in one."""
-    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [one for one in inner if isinstance(one, list | dict)]
 
 
 _CLEAR_PEAK_RSS: Final = "5"
@@ -164,6 +157,15 @@ class Watchdog:
 
         Yields a function that kills it at once, and does nothing after the block.
         """
+
+        def kill() -> None:
+            with self._changed:
+                # A late call must not kill the process while it runs the next script.
+                if self._generation == generation and self._until is not None:
+                    self._until = None
+                    self._has_killed = True
+                    self._process.kill()
+
         with self._changed:
             self._has_killed = False
             self._generation += 1
@@ -173,19 +175,11 @@ class Watchdog:
             if self._sleeps_until is None or self._sleeps_until > self._until:
                 self._changed.notify()
         try:
-            yield lambda: self._kill(generation)
+            yield kill
         finally:
             with self._changed:
                 # Without a notification: the thread wakes at the old time, and finds nothing to do.
                 self._until = None
-
-    def _kill(self, generation: int) -> None:
-        with self._changed:
-            # A late call must not kill the process while it runs the next script.
-            if self._generation == generation and self._until is not None:
-                self._until = None
-                self._has_killed = True
-                self._process.kill()
 
     def close(self) -> None:
         """End the thread."""
@@ -259,12 +253,16 @@ class WorkerConnection:
         Raises:
             SetupError: It doesn't start.
         """
+        report: JSONValue = None
         with self._watchdog.limit(_START_TIMEOUT_S):
-            report = self._read_ready_report()
-        if report is None:
+            frame = self._frame(_MAX_READY_BYTES)
+            if frame is not None and frame[0] == "R":
+                with contextlib.suppress(UntrustedJSONError):
+                    report = read_untrusted_json(frame[1])
+        if not isinstance(report, dict):
             self.close()
             raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
-        self.walls = {**self.walls, **report}
+        self.walls = {**self.walls, **{name: str(value) for name, value in report.items()}}
         self.missing_walls = machine_code.find_missing_walls(self.walls)
 
     def run(
@@ -289,7 +287,17 @@ class WorkerConnection:
 
             unsubscribe = on_cancel(end)
             try:
-                self._send("J", _encode_job(script, limits, inputs))
+                job: dict[str, JSONValue] = {
+                    "script": script,
+                    "now": inputs.now,
+                    "offset": inputs.offset_s,
+                    "methods": list(inputs.methods),
+                    "result_bytes": limits.result_bytes,
+                }
+                sizes = (limits.stdout_bytes, limits.request_bytes)
+                self._send(
+                    "J", frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(job).encode())
+                )
                 self._receive_frames(output, host, limits, deadline)
             except BrokenPipeError:
                 output.outcome = "crash"
@@ -355,16 +363,6 @@ class WorkerConnection:
         _ = pipe.write(frames.pack(letter, content))
         pipe.flush()
 
-    def _read_ready_report(self) -> Mapping[str, str] | None:
-        frame = self._frame(_MAX_READY_BYTES)
-        if frame is None or frame[0] != "R":
-            return None
-        try:
-            report = read_untrusted_json(frame[1])
-        except UntrustedJSONError:
-            return None
-        return {name: str(value) for name, value in report.items()} if isinstance(report, dict) else None
-
 
 def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     """Return a pipe, which is always there, since the process was started with pipes."""
@@ -380,44 +378,25 @@ def answer_call(content: bytes, output: ScriptOutput, host: HostFunction, limits
     if output.calls > limits.calls:
         return _encode_error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
     try:
-        reply = _encode_result(host(*read_untrusted_call(content)))
+        answer = host(*read_untrusted_call(content))
     except UntrustedJSONError as error:
         reply = _encode_error("bad_input", f"the call can't be read: {error}")
     except KnapError as error:
         reply = _encode_error(error.code, error.message, error.hint)
-    except NotJSONError:
-        reply = _encode_error("not_json", "the answer can't be written as JSON")
+    else:
+        # An answer may hold a value that JSON doesn't have, such as an infinite number.
+        try:
+            reply = json.dumps({"result": answer}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        except (TypeError, ValueError, RecursionError):
+            reply = _encode_error("not_json", "the answer can't be written as JSON")
     if len(reply) > limits.reply_bytes:
         return _encode_error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
     return reply
 
 
-class NotJSONError(Exception):
-    """An answer with a value that JSON doesn't have, such as an infinite number."""
-
-
-def _encode_result(result: JSONValue) -> bytes:
-    try:
-        return json.dumps({"result": result}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-    except (TypeError, ValueError, RecursionError):
-        raise NotJSONError from None
-
-
 def _encode_error(code: str, message: str, hint: str = "") -> bytes:
     message_fields = {"error": {"code": code, "message": message, "hint": hint}}
     return json.dumps(message_fields, ensure_ascii=False).encode(errors="replace")
-
-
-def _encode_job(script: str, limits: ScriptLimits, inputs: ScriptInputs) -> bytes:
-    job: dict[str, JSONValue] = {
-        "script": script,
-        "now": inputs.now,
-        "offset": inputs.offset_s,
-        "methods": list(inputs.methods),
-        "result_bytes": limits.result_bytes,
-    }
-    sizes = (limits.stdout_bytes, limits.request_bytes)
-    return frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(job).encode())
 
 
 MAX_WORKERS: Final = 8
@@ -546,7 +525,12 @@ class WorkerPool:
         worker = self._find_worker()
         if worker.missing_walls and self.walls_required:
             worker.close()
-            raise _missing_walls_error(worker.missing_walls)
+            parts = ", ".join(f"{name} ({why})" for name, why in worker.missing_walls.items())
+            raise SetupError(
+                f"scripts.walls is required, and a part of the second wall doesn't stand: {parts}",
+                hint='scripts.walls = "best" runs scripts behind the first wall, WebAssembly, and what else stands',
+                code="no_walls",
+            )
         return worker
 
     def _find_worker(self) -> WorkerConnection:
@@ -587,18 +571,19 @@ class WorkerPool:
         worker.close()
 
 
-def _missing_walls_error(missing: Mapping[str, str]) -> SetupError:
-    parts = ", ".join(f"{name} ({why})" for name, why in missing.items())
-    return SetupError(
-        f"scripts.walls is required, and a part of the second wall doesn't stand: {parts}",
-        hint='scripts.walls = "best" runs scripts behind the first wall, WebAssembly, and what else stands',
-        code="no_walls",
-    )
-
-
 def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
     """Return the outcome of a script, from its worker's output."""
-    kind, result, error = _exit_of(output, limits)
+    ends: Mapping[str, tuple[ScriptExit, str]] = {
+        "timeout": ("timeout", f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"),
+        "unwanted": ("timeout", "the script was ended, as nobody waited for it any more"),
+        "calls": ("refused", f"the script went on calling after the {limits.calls:,} times that it may"),
+        "memory": ("memory", f"the script needed more than {limits.memory_mb} MB"),
+        "crash": ("crash", "the script broke its interpreter: too deep a recursion, or a call that isn't there"),
+    }
+    if output.outcome == "done":
+        kind, result, error = _parse_guest_result(output.content, limits)
+    else:
+        (kind, error), result = ends[output.outcome], None
     suffix = "\n[more was printed]" if output.output_left < 0 else ""
     return ScriptResult(
         kind=kind,
@@ -609,22 +594,6 @@ def result_from_output(output: ScriptOutput, limits: ScriptLimits, wall_s: float
         peak_mb=peak_mb,
         calls=min(output.calls, limits.calls),
     )
-
-
-def _exit_of(output: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
-    match output.outcome:
-        case "timeout":
-            return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
-        case "unwanted":
-            return "timeout", None, "the script was ended, as nobody waited for it any more"
-        case "calls":
-            return "refused", None, f"the script went on calling after the {limits.calls:,} times that it may"
-        case "memory":
-            return "memory", None, f"the script needed more than {limits.memory_mb} MB"
-        case "crash":
-            return "crash", None, "the script broke its interpreter: too deep a recursion, or a call that isn't there"
-        case "done":
-            return _parse_guest_result(output.content, limits)
 
 
 def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
