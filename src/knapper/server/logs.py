@@ -154,12 +154,14 @@ class RequestTracing:
             took_ms = round((time.monotonic() - began) * 1000)
             who = security.client_of(scope) if security.is_authenticated(scope) else "-"
             REQUEST_LOG.info(
-                "%s %s %s %s %d %d ms", trace_id, who, _logged_method(scope), _logged_route(scope), status, took_ms
+                "%s %s %s %s %d %d ms",
+                trace_id,
+                who,
+                scope["method"] if scope["method"] in _KNOWN_METHODS else "?",
+                _logged_route(scope),
+                status,
+                took_ms,
             )
-
-
-def _logged_method(scope: Scope) -> str:
-    return scope["method"] if scope["method"] in _KNOWN_METHODS else "?"
 
 
 def _logged_route(scope: Scope) -> str:

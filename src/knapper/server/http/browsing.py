@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from knapper.tools.shapes import Answer
     from knapper.vault.paths import NotePath
 
-    BlockHandler = Callable[[Context, Request, RequestArguments], Answer]
+    BlockHandler = Callable[[Context, Request, RequestArguments], Mapping[str, object]]
     """Does what a route is for, in a thread, on behalf of the request's client."""
 
 
@@ -404,21 +404,16 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
         hub: The vaults; the caller closes it.
         threads: Where notes are read and written; the caller closes them.
     """
-    endpoint = partial(_make_endpoint, hub, threads)
-    specs = (*_proposal_specs(endpoint), *_block_specs(endpoint))
-    return Mount(routes=[*map(openapi.make_route, specs)])
-
-
-def _proposal_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
-    draw_description = "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it."
-    return (
+    endpoint: Callable[..., Endpoint] = partial(_make_endpoint, hub, threads)
+    specs = (
         RouteSpec(
             "POST",
             "/proposals/{proposal_id}/draw",
             "proposals",
             "Show the open parts of a proposal as blocks in its notes.",
             endpoint(_draw, _DRAW_PARAMETERS, "put blocks into notes"),
-            f"{draw_description} Only a person may.",
+            "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it. "
+            "Only a person may.",
             _DRAW_PARAMETERS,
             WRITE_CONTENT,
         ),
@@ -432,7 +427,9 @@ def _proposal_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
             _APPLIED_PARAMETERS,
             openapi.json_content({"id": _STRING, "status": _STRING}),
         ),
+        *_block_specs(endpoint),
     )
+    return Mount(routes=[*map(openapi.make_route, specs)])
 
 
 def _block_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
@@ -483,7 +480,7 @@ def _make_endpoint(
             security.check_person(hub.settings, request.scope, persons_act)
         client = security.client_of(request.scope)
 
-        def carry_out() -> Answer:
+        def carry_out() -> Mapping[str, object]:
             options = SubmitOptions(dry_run=args.flag("dry_run") is True)
             context = hub.context(client=client, vault=args.text("vault"))
             return work(replace(context, submit_options=options), request, args)

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink, TurnState
     from knapper.app import Hub
-    from knapper.index.engine import Engine
-    from knapper.index.refresh import Progress, RefreshPhase
+    from knapper.index.refresh import RefreshPhase
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
@@ -161,7 +160,21 @@ class IndexService:
         def work() -> IndexOutcome:
             opened = self._hub.open(vault)
             opened.engine.read_rules()  # they may have changed since the last search
-            return _carry_out(opened.engine, vault, report, cancelling, full=full, embed=embed)
+            outcome = opened.engine.refresh(full=full, progress=report)
+            embedded = opened.engine.embed(progress=report, stop=cancelling) if embed else 0
+            status = opened.engine.status(Filter())
+            return IndexOutcome(
+                vault=vault,
+                state="complete",
+                indexed=outcome.indexed,
+                removed=outcome.removed,
+                unchanged=outcome.unchanged,
+                embedded=embedded,
+                notes=status.notes,
+                chunks=status.chunks,
+                pending=status.pending,
+                problems=[*outcome.problems],
+            )
 
         running = asyncio.ensure_future(self._threads.run("long", work))
         try:
@@ -172,32 +185,6 @@ class IndexService:
             if not running.cancelled():
                 _ = running.exception()
             raise
-
-
-def _carry_out(
-    engine: Engine,
-    vault: str,
-    report: Progress,
-    cancelling: threading.Event,
-    *,
-    full: bool,
-    embed: bool,
-) -> IndexOutcome:
-    outcome = engine.refresh(full=full, progress=report)
-    embedded = engine.embed(progress=report, stop=cancelling) if embed else 0
-    status = engine.status(Filter())
-    return IndexOutcome(
-        vault=vault,
-        state="complete",
-        indexed=outcome.indexed,
-        removed=outcome.removed,
-        unchanged=outcome.unchanged,
-        embedded=embedded,
-        notes=status.notes,
-        chunks=status.chunks,
-        pending=status.pending,
-        problems=[*outcome.problems],
-    )
 
 
 _FULL: Final = Parameter(name="full", doc="Delete the index and rebuild it; only a person may.", kind="flag")

@@ -126,20 +126,6 @@ class TerminalService:
             Declined: The command has to find it itself.
         """
         question = cast("Mapping[str, Any]", json.loads(body))
-        settings = self._read_settings(question)
-        find = self._prepare_named if question["by_name"] else self._prepare_direct
-        run, notices = find(question, settings, cancelling)
-        reply: dict[str, object] = {"notices": notices, "answer": None}
-        try:
-            reply["answer"] = run()
-        except KnapError as error:  # the command meets it again in its own process, and tells it
-            LOG.debug("a command finds its own answer: %s", error.code)
-        except Exception:
-            LOG.exception("A command's question failed, so that it finds its own answer")
-        return _dump(reply)
-
-    def _read_settings(self, question: Mapping[str, Any]) -> Settings:
-        """Return the settings that the command has, where they are this server's."""
         own_variables = files.environment_variables()
         if not hmac.compare_digest(question["same"], protocol.prove_same(self._key, own_variables)):
             raise Declined("a variable differs")
@@ -153,14 +139,23 @@ class TerminalService:
         )
         if not settings.server.answers_commands:
             raise Declined("server.answers_commands is no")
-        name = _find_difference(settings, self._hub.settings)
-        if name:
-            raise Declined(f"the setting {name} differs")
+        for name in (each.name for each in fields(Settings) if each.name not in _OWN_SECTIONS | _CHOICE_FIELDS):
+            if getattr(settings, name) != getattr(self._hub.settings, name):
+                raise Declined(f"the setting {name} differs")
         if not question["is_quiet"] and not files.are_told(
             settings.unused, settings.state_dir / private.TOLD_VARIABLES_NAME
         ):
             raise Declined("a variable that means nothing has to be named")
-        return settings
+        find = self._prepare_named if question["by_name"] else self._prepare_direct
+        run, notices = find(question, settings, cancelling)
+        reply: dict[str, object] = {"notices": notices, "answer": None}
+        try:
+            reply["answer"] = run()
+        except KnapError as error:  # the command meets it again in its own process, and tells it
+            LOG.debug("a command finds its own answer: %s", error.code)
+        except Exception:
+            LOG.exception("A command's question failed, so that it finds its own answer")
+        return _dump(reply)
 
     def _prepare_direct(
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
@@ -230,12 +225,6 @@ def _check_reads(row: ToolSpec) -> None:
     """Decline what writes, what reaches other machines, and what may go on for minutes."""
     if row.effect != "read" or row.open_world or row.takes_long:
         raise Declined(f"{row.name} doesn't only read the vault")
-
-
-def _find_difference(settings: Settings, own: Settings) -> str:
-    """Return the name of a setting by which an answer may differ; empty where there is none."""
-    names = [each.name for each in fields(Settings) if each.name not in _OWN_SECTIONS | _CHOICE_FIELDS]
-    return next((name for name in names if getattr(settings, name) != getattr(own, name)), "")
 
 
 def _encode_reply(task: asyncio.Future[bytes]) -> bytes:

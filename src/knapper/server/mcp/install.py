@@ -205,8 +205,14 @@ def _put(scanned: _JsonText, path: JSONPath, value: object) -> str:
         is_same = _read_value(text[old.start : old.stop]) == value
         return text if is_same else text[: old.start] + written + text[old.stop :]
     member = f"{_dump_json(path[-1])}: {written}"
-    if members:
-        return _append(scanned, members[-1], member, line)
+    if members:  # after the last one, and after the comments of that one's line; a trailing comma is kept up
+        last, comma = members[-1].stop, _COMMA.match(scanned.plain, members[-1].stop)
+        stop = comma.end() if comma else last
+        at = scanned.stop_of_comments(stop) if line else stop
+        separator = line or " "
+        if comma:
+            return f"{text[:at]}{separator}{member},{text[at:]}"
+        return f"{text[:stop]},{text[stop:at]}{separator}{member}{text[at:]}"
     # Comments in an empty object stay before the member.
     inner = text[into.start + 1 : into.stop - 1].rstrip()
     after = _line_break(text, len(path) - 1) if has_lines else ""
@@ -218,16 +224,6 @@ def _read_value(text: str) -> object:
         return json.loads(jsonscan.blank_trailing_commas(jsonscan.blank_comments(text)))
     except ValueError:
         return None
-
-
-def _append(scanned: _JsonText, last: JSONSpan, member: str, line: str) -> str:
-    """Write a member after the last one, and after the comments of that one's line; a trailing comma is kept up."""
-    text, comma = scanned.text, _COMMA.match(scanned.plain, last.stop)
-    stop = comma.end() if comma else last.stop
-    at = scanned.stop_of_comments(stop) if line else stop
-    if comma:
-        return f"{text[:at]}{line or ' '}{member},{text[at:]}"
-    return f"{text[:stop]},{text[stop:at]}{line or ' '}{member}{text[at:]}"
 
 
 def _cut_json(text: str, key: str, name: str, *, keeps_spaces: bool = False) -> str:
