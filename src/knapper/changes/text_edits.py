@@ -106,7 +106,11 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
             needs = frozenset[Capability]({"properties"})
             return TextChange(splices=edit.splices, needs=needs, anchored=True, notices=notices)
         case Rewrite():
-            return _text_change([_rewrite_all(snapshot, request.content)], anchored=True)
+            splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), request.content)
+            if splice.new == snapshot.raw[splice.start :]:
+                hint = "nothing has to be done"
+                raise BadInput("nothing would change: the note holds this text", hint=hint, code="no_change")
+            return _text_change([splice], anchored=True)
 
 
 def _text_change(new_splices: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
@@ -161,14 +165,6 @@ def _edit_property(snapshot: Snapshot, request: EditProperty) -> properties.Prop
             if not isinstance(value, str):
                 raise BadInput(f"{name!r} can't be renamed to {value!r}", hint="the new name is text")
             return properties.rename_property(snapshot, name, value)
-
-
-def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
-    splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
-    if splice.new == snapshot.raw[splice.start :]:
-        hint = "nothing has to be done"
-        raise BadInput("nothing would change: the note holds this text", hint=hint, code="no_change")
-    return splice
 
 
 def apply_all(note: Note, changes: Sequence[TextChange]) -> bytes:

@@ -284,7 +284,12 @@ class Taints:
         if not over[0] and (pruned_today or not old):
             return 0
         ended = [] if pruned_today else self._find_ended(old, find_stored)
-        self._remove_dead_locks()
+        # locks of processes that died, whose entries a person may have removed
+        youngest = time.time() - _ENDED_FOR.total_seconds()
+        with contextlib.suppress(OSError):
+            for file in self._folder.glob("*.lock"):
+                if file.lstat().st_mtime < youngest:
+                    _ = _is_held(self._folder, file.stem)
         with self._ledger.writing() as database:
             removed = database.execute("DELETE FROM taints WHERE run = '' AND seen <= :horizon", times).rowcount
             for row in ended:
@@ -303,14 +308,6 @@ class Taints:
         ended = [row for row in rows if not held.get(row["holder"], row["seen"] >= unknown_since)]
         stored = find_stored() if ended else ()
         return [] if stored is None else [row for row in ended if row["run"] not in stored]
-
-    def _remove_dead_locks(self) -> None:
-        """Remove locks of processes that died, whose entries a person may have removed."""
-        youngest = time.time() - _ENDED_FOR.total_seconds()
-        with contextlib.suppress(OSError):
-            for file in self._folder.glob("*.lock"):
-                if file.lstat().st_mtime < youngest:
-                    _ = _is_held(self._folder, file.stem)
 
     def shut(self) -> None:
         """Close the file; the runs of this process have ended."""
