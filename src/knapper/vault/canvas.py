@@ -1,7 +1,7 @@
 """Parse Obsidian canvas and base files into links and searchable text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from knapper import jsonscan
@@ -73,7 +73,12 @@ class _CanvasReader:
         for string in self._strings:
             name = string.path[2]
             if name in _FILE_FIELDS and string.value:
-                link_list.append(self._file(string, subpaths if name == "file" else {}))
+                subpath = subpaths.get(string.path[:2]) if name == "file" else None
+                link = self._link("canvas", string, subpath or string)
+                if subpath is not None:
+                    headings, block = markdown.split_fragment(subpath.value)
+                    link = link._replace(headings=headings, block=block)
+                link_list.append(link)
             elif name == "url" and string.value:
                 link_list.append(self._link("external", string, string))
             elif name == "text":
@@ -96,14 +101,6 @@ class _CanvasReader:
 
     def _key(self, string: JSONString) -> str:
         return self._ids.get(string.path[:2], "")
-
-    def _file(self, string: JSONString, subpaths: Mapping[tuple[str | int, ...], JSONString]) -> Link:
-        subpath = subpaths.get(string.path[:2])
-        link = self._link("canvas", string, subpath or string)
-        if subpath is None:
-            return link
-        headings, block = markdown.split_fragment(subpath.value)
-        return link._replace(headings=headings, block=block)
 
     def _link(self, kind: LinkKind, target: JSONString, span: JSONString) -> Link:
         return Link(

@@ -165,14 +165,12 @@ def _pick_at(folded_path: str, target: str, files_by_path: Mapping[str, Sequence
     matches = next(
         (files_by_path[spelling] for spelling in reversed(_spellings(folded_path)) if spelling in files_by_path), ()
     )
-    return _pick_spelling(target, matches) if len(matches) > 1 else next(iter(matches), None)
-
-
-def _pick_spelling(target: str, candidates: Sequence[NotePath]) -> NotePath:
-    """Choose among files whose paths differ only in case: the one spelled like the target, else the last."""
+    if len(matches) <= 1:
+        return next(iter(matches), None)
+    # Their paths differ only in case: the one spelled like the target, else the last.
     name = _normalize_spelling(target.replace("\\", "/")).strip().lstrip("./")
-    same_spelling = (path for path in candidates if _normalize_spelling(path).endswith(_spellings(name)))
-    return next(same_spelling, candidates[-1])
+    same_spelling = (path for path in matches if _normalize_spelling(path).endswith(_spellings(name)))
+    return next(same_spelling, matches[-1])
 
 
 def _normalize_spelling(path: str) -> str:

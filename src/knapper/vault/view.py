@@ -133,9 +133,15 @@ class View:
         if not paths.name_key(path).endswith(paths.NOTE_SUFFIX):
             with suppress(NotFound, BadInput):
                 return self._find(paths.parse(f"{path}{paths.NOTE_SUFFIX}", root=self.root)).path
-        matches = self._files_named(name, certain=certain)
+        # without those that are gone since they were indexed
+        found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
+        matches = [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
         if len(matches) > 1:
-            raise _ambiguous_name_error(name, matches)
+            listed = list(matches[:MAX_CANDIDATES])
+            more = f", and {len(matches) - len(listed)} more" if len(matches) > len(listed) else ""
+            hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
+            message = f"{len(matches)} files are named {paths.quote_path(name)}"
+            raise Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
         if matches:
             return matches[0]
         raise folder_error or self._missing_error(path)
@@ -147,11 +153,6 @@ class View:
         with suppress(NotFound):
             return opening.is_folder(vault_files.find_path(self.root, path, visible=self.visible).file)
         return False
-
-    def _files_named(self, name: str, *, certain: bool) -> list[NotePath]:
-        """Return the visible files that have a name, without those that are gone since they were indexed."""
-        found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
-        return [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.
@@ -284,7 +285,7 @@ class View:
         if opening.is_file(file.file):
             return file
         if self.list_files_at(file.file)[1]:
-            raise self._folder_error(file.path)
+            raise NotFound(f"{paths.quote_path(file.path)} is a folder", hint="name a file in it", code="is_folder")
         raise vault_files.missing_file_error(path, ())
 
     def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
@@ -296,9 +297,6 @@ class View:
         if not opening.is_file(file.file):
             raise paths.unknown_place_error()
         return file
-
-    def _folder_error(self, path: NotePath) -> NotFound:
-        return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
 
     def _missing_error(self, path: NotePath) -> NotFound:
         similar = self.alike(path) if self.alike else None
@@ -321,11 +319,3 @@ def strip_brackets(raw: str) -> str:
     if not (text.startswith("[[") and text.endswith("]]")):
         return raw
     return text[2:-2].partition("|")[0].strip() or raw
-
-
-def _ambiguous_name_error(name: str, matches: Sequence[NotePath]) -> Ambiguous:
-    listed = list(matches[:MAX_CANDIDATES])
-    more = f", and {len(matches) - len(listed)} more" if len(matches) > len(listed) else ""
-    hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
-    message = f"{len(matches)} files are named {paths.quote_path(name)}"
-    return Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
