@@ -195,7 +195,9 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
-    read = partial(_read_head, context.view) if all(map(_needs_only_head, requests)) else context.view.read
+    # These need no structure of the note: text is found as such, or goes to its start or end.
+    needs_only_head = all(isinstance(request, AddText | EditProperty | EditText | Rewrite) for request in requests)
+    read = partial(_read_head, context.view) if needs_only_head else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, named in enumerate(requests):
@@ -224,11 +226,6 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
         ),
         failures=tuple(sorted(batch.failures, key=lambda failure: failure.number)),
     )
-
-
-def _needs_only_head(request: Request) -> bool:
-    """Return whether a request needs no structure of the note: text is found as such, or goes to its start or end."""
-    return isinstance(request, AddText | EditProperty | EditText | Rewrite)
 
 
 def _read_head(view: View, path: str) -> Note:

@@ -186,7 +186,7 @@ class PathRedaction:
 
     def redact(self, text: str) -> str:
         """Shorten the folders in a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
-        return self.pattern.sub(_replacement, text) if self.pattern else text
+        return self.pattern.sub(lambda match: "" if match["inside"] else _REDACTED, text) if self.pattern else text
 
     def redact_error(self, error: KnapError) -> KnapError:
         """Return an error redacted for clients."""
@@ -233,7 +233,3 @@ def redact_error(scope: Scope, error: KnapError) -> KnapError:
     if (redacted.message, redacted.hint) != (error.message, error.hint):
         REDACTION_LOG.warning("%s %s: %r", request_id(scope), error.code, error.message)
     return redacted
-
-
-def _replacement(match: re.Match[str]) -> str:
-    return "" if match["inside"] else _REDACTED

@@ -463,7 +463,7 @@ class _WatcherSupervisor:
         pause = pause_s
         while not self.stop.is_set():
             began = loop.time()
-            work_future = self.pool.submit(self._work)
+            work_future = self.pool.submit(lambda: self.follow(self.opened(), self.stop))
             await asyncio.gather(asyncio.wrap_future(work_future), return_exceptions=True)
             if self.stop.is_set():
                 return
@@ -478,9 +478,6 @@ class _WatcherSupervisor:
             )
             await asyncio.sleep(pause)
             pause = min(2 * pause, _MAX_RESTART_PAUSE_S)
-
-    def _work(self) -> None:
-        self.follow(self.opened(), self.stop)
 
 
 def _log_damage(outcome: "RefreshOutcome") -> None:

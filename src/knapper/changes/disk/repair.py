@@ -1,6 +1,7 @@
 """Repair a damaged database of the state: save its readable rows, fill up from a backup, and keep the damaged file."""
 
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -113,7 +114,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
         contextlib.closing(storage.connect_to_read(path)) as source,
         contextlib.closing(private.connect(fresh, timeout_s=0)) as target,
     ):
-        source.text_factory = _decode
+        source.text_factory = functools.partial(bytes.decode, errors="replace")
         schema = source.execute(
             "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
             " ORDER BY type <> 'table'"
@@ -147,10 +148,6 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
                 target.execute(f'DELETE FROM "{parent}" WHERE {where}', bounds)  # noqa: S608 - as above
         _drop_orphans(target)
         target.execute("COMMIT")
-
-
-def _decode(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str, salvage: _Salvage) -> None:

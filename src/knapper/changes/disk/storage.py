@@ -584,27 +584,27 @@ def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     check_emptied(path)
+
+    def prepare(database: sqlite3.Connection) -> None:
+        if _schema_version(database) > version:
+            raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
+        if _schema_version(database) < version:
+            with hold_write_lock(path.parent, timeout_s=BUSY_S):
+                # Checked again under the lock: another process may have made the tables meanwhile.
+                if (found := _schema_version(database)) < version:
+                    database.execute("PRAGMA journal_mode = WAL").fetchone()
+                    _make_tables(database, found, schema, version)
+        database.execute("PRAGMA synchronous = FULL")
+        database.execute("PRAGMA foreign_keys = ON")
+
     with _storage_errors(path):
         database, is_read_only = open_or_read(
             path,
-            lambda database: _prepare_database(database, path, schema, version),
+            prepare,
             version=version,
             make_tables=lambda database, found: _make_tables(database, found, schema, version),
         )
         return SharedDatabase(database, path, is_read_only=is_read_only)
-
-
-def _prepare_database(database: sqlite3.Connection, path: Path, schema: str | tuple[str, ...], version: int) -> None:
-    if _schema_version(database) > version:
-        raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
-    if _schema_version(database) < version:
-        with hold_write_lock(path.parent, timeout_s=BUSY_S):
-            # Checked again under the lock: another process may have made the tables meanwhile.
-            if (found := _schema_version(database)) < version:
-                database.execute("PRAGMA journal_mode = WAL").fetchone()
-                _make_tables(database, found, schema, version)
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute("PRAGMA foreign_keys = ON")
 
 
 def _make_tables(database: sqlite3.Connection, found: int, schema: str | tuple[str, ...], version: int) -> None:

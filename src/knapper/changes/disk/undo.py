@@ -200,7 +200,12 @@ def select_changes(
     """
     pruned = find_lost(journal, selector)
     if pruned and (isinstance(selector, One) or not (partial or isinstance(selector, Last))):
-        raise _pruned_error(journal, selector, pruned)
+        details = {"pruned": [one.id for one in pruned[:_MAX_LISTED]]}
+        message = f"{describe_lost(pruned)}, so that this can't be taken back"
+        if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
+            raise NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
+        hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
+        raise ConflictError(f"{message} as a whole; nothing was done", hint=hint, code="pruned", details=details)
     selected = _find_selected(journal, selector, sees)
     if not selected:
         match selector:
@@ -238,15 +243,6 @@ def describe_lost(pruned: Sequence[PrunedChange]) -> str:
     if len(pruned) == 1:
         return f"change '{pruned[0].id}' of {pruned[0].at[:10]} isn't in the journal any more"
     return f"{len(pruned)} changes up to {pruned[0].at[:10]} aren't in the journal any more"
-
-
-def _pruned_error(journal: Journal, selector: Selector, pruned: Sequence[PrunedChange]) -> NotFound | ConflictError:
-    details = {"pruned": [one.id for one in pruned[:_MAX_LISTED]]}
-    message = f"{describe_lost(pruned)}, so that this can't be taken back"
-    if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
-        return NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
-    hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
-    return ConflictError(f"{message} as a whole; nothing was done", hint=hint, code="pruned", details=details)
 
 
 def _find_selected(journal: Journal, selector: Selector, sees: Callable[[Change], bool]) -> list[Change]:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -19,7 +19,7 @@ from knapper.changes.links.rewriting import (
     UnwritableLink,
     is_card,
 )
-from knapper.changes.links.targets import LinkHistory, PastRewrite, PlannedMove, Relocation
+from knapper.changes.links.targets import LinkHistory, PastRewrite, Relocation
 from knapper.changes.text import positions, splices
 from knapper.changes.text.splices import Splice
 from knapper.errors import KnapError, NotFound
@@ -224,7 +224,13 @@ class LinkReport:
             missing: Number of files that are in the index, but gone.
             is_complete: The index covers the whole vault.
         """
-        yield from self._broken_notices()
+        for path, one in self.broken[:_MAX_SHOWN]:
+            place = f"{path}, line {one.line}"
+            yield f"{place}: {one.text} can't be written so that it leads to {one.path}; mend it by hand"
+        if len(self.broken) > _MAX_SHOWN:
+            yield f"{len(self.broken) - _MAX_SHOWN} more links can't be written so that they lead where they led"
+        if self.hidden_broken:
+            yield f"{_counted(self.hidden_broken, 'link')} in files that aren't yours to see can't follow"
         if self.hidden:
             yield f"{_counted(self.hidden, 'link')} in files that aren't yours to see followed too"
         if counts.hidden:
@@ -242,15 +248,6 @@ class LinkReport:
         self.rewritten += relinked.rewritten
         self.broken += ((place, one) for one in relinked.broken)
         self.healed += relinked.healed
-
-    def _broken_notices(self) -> Iterator[str]:
-        for path, one in self.broken[:_MAX_SHOWN]:
-            place = f"{path}, line {one.line}"
-            yield f"{place}: {one.text} can't be written so that it leads to {one.path}; mend it by hand"
-        if len(self.broken) > _MAX_SHOWN:
-            yield f"{len(self.broken) - _MAX_SHOWN} more links can't be written so that they lead where they led"
-        if self.hidden_broken:
-            yield f"{_counted(self.hidden_broken, 'link')} in files that aren't yours to see can't follow"
 
 
 def _counted(count: int, what: str) -> str:
@@ -407,7 +404,8 @@ def draft_moves(
     convention = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
     referrers = Referrers(view, owner, graph)
     report = LinkReport(needs=frozenset({"move"}))
-    earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(_move_ends(planned)) if history else {}
+    ends = (pair for one in planned for pair in ([(one.source, one.target)] if one.is_whole else one.pairs()))
+    earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(ends) if history else {}
     for old, new in relocation.files.items():
         if walk.kind_of(old) == "attachment":
             report.files.append(FileDraft(path=old, base=None, target=new, needs=report.needs))
@@ -431,11 +429,6 @@ def draft_moves(
         notices=(*(notice for one in planned for notice in one.notices), *report_notices),
         rewritten=report.sorted_rewrites(),
     )
-
-
-def _move_ends(planned: Iterable[PlannedMove]) -> Iterator[tuple[NotePath, NotePath]]:
-    for one in planned:
-        yield from [(one.source, one.target)] if one.is_whole else one.pairs()
 
 
 _NOT_IN_LINK: Final = re.compile(r"[:#|^\\\[\]\r\n]|%%")

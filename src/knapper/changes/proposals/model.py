@@ -521,7 +521,21 @@ def describe(proposal: Proposal) -> str:
     facts = [f"why it waits: {one_line(proposal.why)}"] if proposal.why else []
     facts += [f"why it is made: {one_line(proposal.reason)}"] if proposal.reason else []
     facts += [f"move the folder {one_line(source)} to {one_line(target)}" for source, target in proposal.folders]
-    parts = [*facts, *_file_parts(proposal.acceptable())]
+    parts = facts
+    # Those with the same edit, and those in which only links follow, are named together.
+    edited: dict[str, list[str]] = {}
+    following: list[str] = []
+    for file in proposal.acceptable():
+        if file.cause == "link":
+            following.append(one_line(file.path))
+        elif file.kind == "edit":
+            edited.setdefault(_hunks_text(one.hunk for one in file.waiting), []).append(one_line(file.path))
+        else:
+            target = f" to {one_line(file.target)}" if file.target else ""
+            text = "" if file.kind == "trash" else _hunks_text(one.hunk for one in file.hunks)
+            parts.append(f"{_VERBS[file.kind]} {one_line(file.path)}{target}{text}")
+    parts += [f"change {_join_names(names)}{text}" for text, names in edited.items()]
+    parts += [f"let links follow in {_join_names(following)}"] if following else []
     shown: list[str] = []
     length = 0
     for number, part in enumerate(parts):
@@ -536,24 +550,6 @@ def one_line(text: str) -> str:
     """Return a name or a sentence as one line without anything invisible, and not endless."""
     line = " ".join(_visible(text).splitlines())
     return line if len(line) <= _MAX_LINE_CHARS else f"{line[:_MAX_LINE_CHARS]}… ({len(line):,} characters)"
-
-
-def _file_parts(files: Iterable[ProposedFile]) -> Iterator[str]:
-    """Describe each file; those with the same edit, and those in which only links follow, are named together."""
-    edited: dict[str, list[str]] = {}
-    following: list[str] = []
-    for file in files:
-        if file.cause == "link":
-            following.append(one_line(file.path))
-        elif file.kind == "edit":
-            edited.setdefault(_hunks_text(one.hunk for one in file.waiting), []).append(one_line(file.path))
-        else:
-            target = f" to {one_line(file.target)}" if file.target else ""
-            text = "" if file.kind == "trash" else _hunks_text(one.hunk for one in file.hunks)
-            yield f"{_VERBS[file.kind]} {one_line(file.path)}{target}{text}"
-    yield from (f"change {_join_names(names)}{text}" for text, names in edited.items())
-    if following:
-        yield f"let links follow in {_join_names(following)}"
 
 
 def _join_names(names: list[str]) -> str:

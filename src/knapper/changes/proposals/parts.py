@@ -29,10 +29,15 @@ def propose_file(file: FileDraft, number: int, proposal: str) -> ProposedFile:
         number: From 1, in the proposal.
         proposal: The proposal's id.
     """
+    kind: ItemKind = "create" if file.before is None else "edit"
+    if file.trash is not None:
+        kind = "trash"
+    elif file.target is not None:
+        kind = "move"
     proposed = ProposedFile(
         number=number,
         path=file.path,
-        kind=_item_kind(file),
+        kind=kind,
         target=file.target,
         trash=file.trash,
         base=file.base,
@@ -53,14 +58,6 @@ def propose_file(file: FileDraft, number: int, proposal: str) -> ProposedFile:
             _propose_hunk(proposal, number, place, one, file.before) for place, one in enumerate(file_hunks, start=1)
         ),
     )
-
-
-def _item_kind(file: FileDraft) -> ItemKind:
-    if file.trash is not None:
-        return "trash"
-    if file.target is not None:
-        return "move"
-    return "create" if file.before is None else "edit"
 
 
 def _propose_hunk(proposal: str, file: int, number: int, hunk: Hunk, origin: bytes) -> ProposedHunk:
@@ -358,8 +355,15 @@ def choose_named(
             [one.number for one in (file.waiting if accepting else file.hunks) if one.state == "open"]
         )
     for name in hunks:
-        file, number = _open_hunk(proposal, name, accepting=accepting)
-        chosen.setdefault(file.number, set()).add(number)
+        file, own = _locate_hunk(proposal, name)
+        one = find_hunk(file, own)
+        if one.state != "open":
+            raise _already_decided(f"hunk {one.id}", one.state)
+        if file.kind not in {"edit", "create"}:
+            raise BadInput(f"'{file.path}' goes as a whole", hint="name the file instead", code="bound")
+        if accepting and (one.stale or file.stale):
+            raise _stale_error(None, [file])
+        chosen.setdefault(file.number, set()).add(own)
     complete = _complete_groups(
         proposal, {number: frozenset(numbers) for number, numbers in chosen.items()}, accepting=accepting
     )
@@ -430,18 +434,6 @@ def file_at(proposal: Proposal, path: str) -> ProposedFile:
             return file
     hint = "it has: " + ", ".join(f"'{file.path}'" for file in proposal.files[:5])
     raise NotFound(f"the proposal {proposal.id} has no file '{path}'", hint=hint, code="file_not_found")
-
-
-def _open_hunk(proposal: Proposal, name: str, *, accepting: bool) -> tuple[ProposedFile, int]:
-    file, own = _locate_hunk(proposal, name)
-    one = find_hunk(file, own)
-    if one.state != "open":
-        raise _already_decided(f"hunk {one.id}", one.state)
-    if file.kind not in {"edit", "create"}:
-        raise BadInput(f"'{file.path}' goes as a whole", hint="name the file instead", code="bound")
-    if accepting and (one.stale or file.stale):
-        raise _stale_error(None, [file])
-    return file, own
 
 
 def _locate_hunk(proposal: Proposal, name: str) -> tuple[ProposedFile, int]:

@@ -597,11 +597,8 @@ def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None)
     Raises:
         StorageError: The file can't be used.
     """
-    return Proposals(storage.open_shared_database(folder / FILE, SCHEMAS, len(SCHEMAS)), clock or _utc_now)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+    own = storage.open_shared_database(folder / FILE, SCHEMAS, len(SCHEMAS))
+    return Proposals(own, clock or (lambda: datetime.now(UTC)))
 
 
 def _refit(database: sqlite3.Connection, proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> Proposal:

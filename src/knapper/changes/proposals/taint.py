@@ -283,7 +283,14 @@ class Taints:
             old = database.execute("SELECT * FROM taints WHERE run <> '' AND seen < :day", times).fetchall()
         if not over[0] and (pruned_today or not old):
             return 0
-        ended = [] if pruned_today else self._find_ended(old, find_stored)
+        ended: list[sqlite3.Row] = []
+        if not pruned_today:
+            # The holders first: what one of them stores before it ends is then found among what is stored.
+            unknown_since = _stamp(now - _UNHELD_FOR)
+            held = {name: _is_held(self._folder, name) for name in {str(row["holder"]) for row in old} if name}
+            unheld = [row for row in old if not held.get(row["holder"], row["seen"] >= unknown_since)]
+            stored = find_stored() if unheld else ()
+            ended = [] if stored is None else [row for row in unheld if row["run"] not in stored]
         # locks of processes that died, whose entries a person may have removed
         youngest = time.time() - _ENDED_FOR.total_seconds()
         with contextlib.suppress(OSError):
@@ -298,16 +305,6 @@ class Taints:
             _ = database.execute("DELETE FROM pruned")
             _ = database.execute("INSERT INTO pruned VALUES (?)", (_stamp(now),))
         return removed
-
-    def _find_ended(
-        self, rows: Iterable[sqlite3.Row], find_stored: Callable[[], Collection[str] | None]
-    ) -> list[sqlite3.Row]:
-        # The holders first: what one of them stores before it ends is then found among what is stored.
-        unknown_since = _stamp(self._now() - _UNHELD_FOR)
-        held = {name: _is_held(self._folder, name) for name in {str(row["holder"]) for row in rows} if name}
-        ended = [row for row in rows if not held.get(row["holder"], row["seen"] >= unknown_since)]
-        stored = find_stored() if ended else ()
-        return [] if stored is None else [row for row in ended if row["run"] not in stored]
 
     def shut(self) -> None:
         """Close the file; the runs of this process have ended."""

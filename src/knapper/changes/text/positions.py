@@ -157,13 +157,16 @@ def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, 
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _without_heading(section, content).strip("\r\n")
-    start, stop = _body_text(snapshot, section)
-    if start == stop:
+    stop = _text_stop(snapshot, section)
+    if stop <= section.body_start:
         if not text:
             hint = "nothing has to be done"
             raise BadInput(f"nothing would change: {heading_label(section)!r} is empty", hint=hint, code="no_change")
         return snapshot.put_lines(section.body_start, text, rank=splices.RANK_BELOW_HEADING)
-    return _ensure_section_change(snapshot, section, snapshot.rewrite(start, stop, text))
+    number = snapshot.lines.line_number(section.body_start)
+    while snapshot.is_blank(number):
+        number += 1
+    return _ensure_section_change(snapshot, section, snapshot.rewrite(snapshot.line(number)[0], stop, text))
 
 
 def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
@@ -244,17 +247,6 @@ def _text_stop(snapshot: Snapshot, section: Section) -> int:
     while snapshot.line(last)[0] > section.start and snapshot.is_blank(last):
         last -= 1
     return max(snapshot.line(last)[1], section.start)
-
-
-def _body_text(snapshot: Snapshot, section: Section) -> tuple[int, int]:
-    """Return the span of the text below a heading, without blank lines around it; an empty span if there is none."""
-    stop = _text_stop(snapshot, section)
-    if stop <= section.body_start:
-        return section.body_start, section.body_start
-    number = snapshot.lines.line_number(section.body_start)
-    while snapshot.is_blank(number):
-        number += 1
-    return snapshot.line(number)[0], stop
 
 
 def _ensure_section_change(snapshot: Snapshot, section: Section, splice: Splice) -> Splice:
@@ -408,14 +400,8 @@ def resolve_position(snapshot: Snapshot, position: Position, content: str = "") 
         case NamedPosition(word="create" | "open"):
             message = f"'{position.word}' changes no text of a note that exists"
             raise BadInput(message, hint="use start, end or a line", code="invalid_position")
-        case _:
-            if not content:
-                raise BadInput("there is no text to insert", hint='a blank line is "\\n"', code="no_change")
-            return _insert(snapshot, position, content)
-
-
-def _insert(snapshot: Snapshot, position: NamedPosition | AfterHeading | BeforeLine, content: str) -> Splice:
-    match position:
+        case _ if not content:
+            raise BadInput("there is no text to insert", hint='a blank line is "\\n"', code="no_change")
         case NamedPosition(word="start"):
             return snapshot.put_lines(snapshot.outline.body_start, content, rank=splices.RANK_START)
         case NamedPosition():

@@ -472,7 +472,11 @@ class KnapperAPI(Starlette):
         self._faces: list[ToolRoute] = []
         self._documents: dict[tuple[str, ...], dict[str, Any]] = {}
         """By the vaults that a client may open."""
-        self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, self._document_endpoint))
+
+        async def show_document(request: Request) -> Response:
+            return security.JsonReply(self._document(tuple(hub.names_for(security.client_of(request.scope)))))
+
+        self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, show_document))
 
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a tool's route."""
@@ -487,9 +491,6 @@ class KnapperAPI(Starlette):
         if vaults not in self._documents:
             self._documents[vaults] = openapi.make_document(self.routes, self._faces, self._hub.table, vaults)
         return self._documents[vaults]
-
-    async def _document_endpoint(self, request: Request) -> Response:
-        return security.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
 
 
 def _add_routes(app: KnapperAPI, invoker: ToolInvoker) -> None:

@@ -74,27 +74,21 @@ async def read_tool_arguments(
             for name, texts in texts_by_name.items()
         }
     else:
-        sent = await _read_body(request)
+        raw = await request.body()
+        if raw and request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+            raise CallerError(
+                "the body is compressed, or otherwise encoded",
+                hint="send it as it is, without Content-Encoding",
+                code="wrong_content_type",
+            )
+        if raw and not _JSON_MEDIA_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
+            raise CallerError(
+                "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
+            )
+        sent = _parse_object(raw) if raw else {}
     for name in route.bound_names & sent.keys():
         raise BadInput(f"'{name}' is said by the path already", hint="leave it out", code="bad_arguments")
     return {**sent, **request.path_params, **route.fixed_arguments}
-
-
-async def _read_body(request: Request) -> dict[str, JSONValue]:
-    raw = await request.body()
-    if not raw:
-        return {}
-    if request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
-        raise CallerError(
-            "the body is compressed, or otherwise encoded",
-            hint="send it as it is, without Content-Encoding",
-            code="wrong_content_type",
-        )
-    if not _JSON_MEDIA_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
-        raise CallerError(
-            "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
-        )
-    return _parse_object(raw)
 
 
 def _parse_object(raw: bytes) -> dict[str, JSONValue]:

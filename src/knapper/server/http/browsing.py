@@ -344,19 +344,19 @@ async def _read_pieces(
     threads: WorkerThreads, context: Context, attachment: Attachment, start: int, stop: int
 ) -> AsyncGenerator[bytes]:
     """Yield the bytes in pieces, each from the file as it was found; where it has changed, the reply breaks off."""
+
+    def read_piece(at: int) -> bytes:
+        with context.view.open_bytes(attachment.path, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
+            if _stamp(stream)[1] != attachment.stamp:
+                return b""
+            _ = stream.seek(at)
+            return stream.read(min(_PIECE_BYTES, stop - at))
+
     for at in range(start, stop, _PIECE_BYTES):
-        piece = await threads.run("read", partial(_read_piece, context, attachment, at, min(at + _PIECE_BYTES, stop)))
+        piece = await threads.run("read", partial(read_piece, at))
         if not piece:
             return
         yield piece
-
-
-def _read_piece(context: Context, attachment: Attachment, start: int, stop: int) -> bytes:
-    with context.view.open_bytes(attachment.path, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
-        if _stamp(stream)[1] != attachment.stamp:
-            return b""
-        _ = stream.seek(start)
-        return stream.read(stop - start)
 
 
 _TAG: Final = "blocks"

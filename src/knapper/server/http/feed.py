@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from knapper.app.client_runs import ClientRuns
     from knapper.server.http.background import JobService
     from knapper.server.workers import StopSignal, WorkerThreads
-    from knapper.tools.context import Context
 
 
 LOG: Final = logging.getLogger("knapper.server.http.feed")
@@ -171,7 +170,19 @@ class VaultFeed:
     def _read_vault(self) -> tuple[list[_Row], list[_Row]]:
         """Return the new changes, the oldest first, and the proposals that wait."""
         context = self._hub.context(client=self._client, vault=self._vault)
-        changes = self._read_changes(context)
+        since = str(self._last_change["at"]) if self._last_change else ""
+        rows: list[_Row] = []
+        while True:
+            changes = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
+            rows += map(answers.as_json, changes["results"])
+            if not self._stamp or not changes["results"] or len(rows) >= changes["total"]:
+                break
+        new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
+        if rows:
+            self._last_change = rows[0]
+            self._seen_changes = {str(row["id"]) for row in rows if row["at"] == rows[0]["at"]} | (
+                self._seen_changes if rows[0]["at"] == since else set()
+            )
         waiting: list[_Row] = []
         for status in _WAITING_STATUSES:
             found: list[_Row] = []
@@ -181,23 +192,7 @@ class VaultFeed:
                 if len(found) >= page["total"] or not page["results"]:
                     break
             waiting += [{"kind": "proposal", **row} for row in found]
-        return changes, waiting
-
-    def _read_changes(self, context: Context) -> list[_Row]:
-        since = str(self._last_change["at"]) if self._last_change else ""
-        rows: list[_Row] = []
-        while True:
-            page = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
-            rows += map(answers.as_json, page["results"])
-            if not self._stamp or not page["results"] or len(rows) >= page["total"]:
-                break
-        new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
-        if rows:
-            self._last_change = rows[0]
-            self._seen_changes = {str(row["id"]) for row in rows if row["at"] == rows[0]["at"]} | (
-                self._seen_changes if rows[0]["at"] == since else set()
-            )
-        return new_rows
+        return new_rows, waiting
 
 
 def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:
@@ -430,8 +425,14 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
             kinds=kinds,
             note=args.text("note"),
         )
-        page = await service.run_blocking(lambda: _read_history(hub, client, vault, query, client_runs))
-        return security.JsonReply(page.as_dict())
+
+        def read_page() -> HistoryPage:
+            store = client_runs.opened_runs.store if client_runs else None
+            seen = client_runs.seen_clients() if client_runs else ()
+            with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
+                return history.read_page(sources, query)
+
+        return security.JsonReply((await service.run_blocking(read_page)).as_dict())
 
     return (
         RouteSpec(
@@ -446,12 +447,3 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
             _HISTORY_CONTENT,
         ),
     )
-
-
-def _read_history(
-    hub: Hub, client: str, vault: str, query: HistoryQuery, client_runs: ClientRuns | None
-) -> HistoryPage:
-    store = client_runs.opened_runs.store if client_runs else None
-    seen = client_runs.seen_clients() if client_runs else ()
-    with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
-        return history.read_page(sources, query)

@@ -22,7 +22,7 @@ from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink, TurnState
+    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink
     from knapper.app import Hub
     from knapper.index.refresh import RefreshPhase
     from knapper.jsontypes import JSONValue
@@ -69,10 +69,6 @@ class RefreshCancelled(KnapError):
     code = "cancelled"
 
 
-def _end_unfinished(state: TurnState, vault: str) -> IndexOutcome:
-    return IndexOutcome(vault=vault, state="cancelled" if state == "cancelled" else "failed")
-
-
 class IndexService:
     """The refreshes of one server, one for each vault at a time; used from its event loop."""
 
@@ -86,7 +82,12 @@ class IndexService:
         self._hub = hub
         self._threads = threads
         self._jobs: BackgroundJobs[IndexOutcome] = BackgroundJobs(
-            FinalEventSpec(kind=IndexOutcome, make=_end_unfinished)
+            FinalEventSpec(
+                kind=IndexOutcome,
+                make=lambda state, vault: IndexOutcome(
+                    vault=vault, state="cancelled" if state == "cancelled" else "failed"
+                ),
+            )
         )
         self._ongoing = JobSet()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
@@ -326,8 +327,19 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
 
 
 def _list_keys(settings: Settings) -> dict[str, JSONValue]:
-    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *_named_addresses(settings))]
-    return {"results": rows, "has_keyring": _has_keyring()}
+    # Of servers that the configured models are at, each once; Ollama's takes no key.
+    addresses: dict[str, None] = {}
+    for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
+        with contextlib.suppress(SetupError):
+            model = models.resolve_models(settings, name)[0]
+            if model.base_url and model.provider != "ollama":
+                addresses[model.base_url] = None
+    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *addresses)]
+    has_keyring = False
+    with contextlib.suppress(SetupError, ImportError):
+        names.store_key(_PROBE_NAME, "")
+        has_keyring = True
+    return {"results": rows, "has_keyring": has_keyring}
 
 
 def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
@@ -337,27 +349,6 @@ def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
     if name in keys.by_provider or (keys.configured_key and name == own_name):
         return {"provider": name, "place": "settings"}
     return {"provider": name, "place": "keyring" if names.read_keyring(name) else "none"}
-
-
-def _named_addresses(settings: Settings) -> list[str]:
-    """Return the addresses of servers that the configured models are at, each once; Ollama's takes no key."""
-    found: dict[str, None] = {}
-    for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
-        try:
-            model = models.resolve_models(settings, name)[0]
-        except SetupError:
-            continue
-        if model.base_url and model.provider != "ollama":
-            found[model.base_url] = None
-    return [*found]
-
-
-def _has_keyring() -> bool:
-    try:
-        names.store_key(_PROBE_NAME, "")
-    except (SetupError, ImportError):
-        return False
-    return True
 
 
 def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue]:

@@ -110,7 +110,13 @@ class TerminalService:
                 done, _ = await asyncio.wait((task,), timeout=protocol.BEAT_S)
                 if done:
                     break
-            yield _encode_reply(task)
+            try:
+                reply = task.result()
+            except (Declined, KnapError) as reason:
+                reply = _dump({"declined": str(reason)})
+            except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:  # a question of another form
+                reply = _dump({"declined": type(error).__name__})
+            yield reply
         finally:  # the command may have gone
             _ = task.cancel()
             cancelling.cancel()
@@ -161,7 +167,13 @@ class TerminalService:
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
     ) -> tuple[Callable[[], object], tuple[str, ...]]:
         """Return a function that calls a tool as a command does in its own process, and the vault's notices."""
-        row = self._find_row(question["tool"])
+        module, _, name = question["tool"].rpartition(".")  # of its function, such as ``search.search_vault``
+        place = (f"{_TOOLS_PACKAGE}.{module}", name)
+        rows = (row for row in self._hub.table.specs if (row.function.__module__, row.function.__name__) == place)
+        row = next(rows, None)
+        if row is None:
+            raise Declined("there is no such tool")
+        _check_reads(row)
         vault = settings.choice
         if not isinstance(vault, Vault) or vault not in self._hub.vault_folders:
             raise Declined("the vault isn't served")
@@ -186,15 +198,6 @@ class TerminalService:
             return replace(context, on_cancel=cancelling.subscribe, review=review)
 
         return lambda: table.call(name, question["arguments"], open_vault), ()
-
-    def _find_row(self, place: str) -> ToolSpec:
-        """Return the row of the table with a function, such as ``search.search_vault``."""
-        module, _, name = place.rpartition(".")
-        for row in self._hub.table.specs:
-            if row.function.__module__ == f"{_TOOLS_PACKAGE}.{module}" and row.function.__name__ == name:
-                _check_reads(row)
-                return row
-        raise Declined("there is no such tool")
 
 
 def mount_terminal(hub: Hub, runtime: ServerRuntime, url: str) -> Mount:
@@ -225,15 +228,6 @@ def _check_reads(row: ToolSpec) -> None:
     """Decline what writes, what reaches other machines, and what may go on for minutes."""
     if row.effect != "read" or row.open_world or row.takes_long:
         raise Declined(f"{row.name} doesn't only read the vault")
-
-
-def _encode_reply(task: asyncio.Future[bytes]) -> bytes:
-    try:
-        return task.result()
-    except (Declined, KnapError) as reason:
-        return _dump({"declined": str(reason)})
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:  # a question of another form
-        return _dump({"declined": type(error).__name__})
 
 
 def _dump(reply: Mapping[str, object]) -> bytes:

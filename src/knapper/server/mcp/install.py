@@ -430,7 +430,18 @@ def install(
     """
     _check_name(request.name)
     with _told_errors(client, settings_file):
-        new_entry, raw, content, problem = _plan_change(client, request, settings_file, dry_run=dry_run)
+        new_entry = clients.build_entry(client, request.command, request.environment)
+        raw, content, problem = b"", b"", ""
+        try:
+            raw = _read_settings(settings_file)
+            text = _decode_settings(raw, settings_file)
+            existing_entry = read_entry(client, text, settings_file, name=request.name)
+            new_entry = clients.build_entry(client, request.command, request.environment, existing_entry)
+            content = _mark_of(raw) + merge_entry(client, text, new_entry, settings_file, name=request.name).encode()
+        except SetupError as error:
+            if not dry_run:
+                raise
+            problem = error.message
         report: dict[str, JSONValue] = {
             "success": True,
             "client": client.name,
@@ -518,24 +529,6 @@ def _told_errors(client: McpClient, settings_file: Path, verb: str = "written") 
 def _check_name(name: str) -> None:
     if not name.strip() or not name.isprintable():
         raise BadInput(f"{name!r} is no name for an entry", hint="give letters, digits and hyphens, such as knapper")
-
-
-def _plan_change(
-    client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool
-) -> tuple[ServerEntry, bytes, bytes, str]:
-    """Return our entry, the settings before and after, and for a dry run the problem that prevents the change."""
-    new_entry, raw = clients.build_entry(client, request.command, request.environment), b""
-    try:
-        raw = _read_settings(settings_file)
-        text = _decode_settings(raw, settings_file)
-        existing_entry = read_entry(client, text, settings_file, name=request.name)
-        new_entry = clients.build_entry(client, request.command, request.environment, existing_entry)
-        changed = merge_entry(client, text, new_entry, settings_file, name=request.name)
-    except SetupError as error:
-        if not dry_run:
-            raise
-        return new_entry, raw, b"", error.message
-    return new_entry, raw, _mark_of(raw) + changed.encode(), ""
 
 
 def _mark_of(raw: bytes) -> bytes:

@@ -302,14 +302,10 @@ class _VaultPrompt(Prompt):
             raise _invalid_params(f"days is a number from 1 to {_MAX_DAYS}")
         vault_line = f"This is about the vault {vault!r}: give it to each tool as {_VAULT}." if vault else ""
         result = PromptResult(self._function(**values), description=self.description)
-        return _append_lines(result, vault_line, self._last)
-
-
-def _append_lines(result: PromptResult, *lines: str) -> PromptResult:
-    for content in (message.content for message in result.messages):
-        if isinstance(content, mcp_types.TextContent):
-            content.text = "\n".join(filter(None, [content.text, *lines]))
-    return result
+        for content in (message.content for message in result.messages):
+            if isinstance(content, mcp_types.TextContent):
+                content.text = "\n".join(filter(None, [content.text, vault_line, self._last]))
+        return result
 
 
 def _invalid_params(message: str) -> MCPError:
