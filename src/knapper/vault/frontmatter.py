@@ -11,7 +11,7 @@ import yaml
 
 from knapper.jsontypes import JSONValue
 from knapper.vault import links, markdown, source
-from knapper.vault.source import Frontmatter, Lines, Link, LinkKind, Problem
+from knapper.vault.source import Frontmatter, Lines, Link, Problem
 
 if TYPE_CHECKING:
     from yaml import BaseLoader as _Loader
@@ -301,8 +301,29 @@ def find_property_links(data: bytes, properties: Properties, lines: Lines) -> It
         yield from find_wikilinks(data, span, (key, node), lines)
         markdown_match = _MARKDOWN_LINK.fullmatch(str(node.value).strip())
         match_start = data.find(markdown_match.string.encode(), *span) if markdown_match else -1
-        if markdown_match and match_start >= 0:
-            yield from _parse_markdown_link(data, match_start, (key, markdown_match), lines)
+        if markdown_match is None or match_start < 0:
+            continue
+        opening = match_start + len(markdown_match.string[: markdown_match.start("inner")].encode())
+        stop = match_start + len(markdown_match.group().encode())
+        destination_span = markdown.find_destination_span(data, opening, stop)
+        destination = data[destination_span[0] : destination_span[1]].decode()
+        if not destination:
+            continue
+        external = links.is_external(markdown.unescape_destination(destination))
+        target = markdown.parse_markdown_target(destination, destination_span)
+        yield Link(
+            kind="external" if external else "property",
+            target=markdown.unescape_destination(destination) if external else target.name,
+            headings=() if external else target.headings,
+            block="" if external else target.block,
+            alias=markdown_match["text"],
+            start=match_start,
+            stop=stop,
+            target_start=destination_span[0],
+            target_stop=destination_span[1] if external else target.stop,
+            line=lines.line_number(match_start),
+            key=key,
+        )
 
 
 def list_scalars(root: yaml.Node) -> Iterator[tuple[str, yaml.ScalarNode]]:
@@ -351,34 +372,6 @@ def find_wikilinks(
             line=lines.line_number(match.start()),
             key=key,
         )
-
-
-def _parse_markdown_link(
-    data: bytes, start: int, scalar_match: tuple[str, re.Match[str]], lines: Lines
-) -> Iterator[Link]:
-    key, match = scalar_match
-    opening = start + len(match.string[: match.start("inner")].encode())
-    stop = start + len(match.group().encode())
-    destination_span = markdown.find_destination_span(data, opening, stop)
-    destination = data[destination_span[0] : destination_span[1]].decode()
-    if not destination:
-        return
-    external = links.is_external(markdown.unescape_destination(destination))
-    target = markdown.parse_markdown_target(destination, destination_span)
-    kind: LinkKind = "external" if external else "property"
-    yield Link(
-        kind=kind,
-        target=markdown.unescape_destination(destination) if external else target.name,
-        headings=() if external else target.headings,
-        block="" if external else target.block,
-        alias=match["text"],
-        start=start,
-        stop=stop,
-        target_start=destination_span[0],
-        target_stop=destination_span[1] if external else target.stop,
-        line=lines.line_number(start),
-        key=key,
-    )
 
 
 def _unquote(text: str, style: str) -> str:

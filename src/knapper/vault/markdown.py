@@ -455,9 +455,18 @@ class LinkReader:
             start = match.start()
             if covers.contains(start) or self._data[start - 1 : start].isalnum():
                 continue
-            address = _strip_address_tail(match.group())
-            stop = start + len(address)
-            target = LinkTarget(name=address.decode(), headings=(), block="", start=start, stop=stop)
+            # Without the punctuation that ends a sentence, and an unmatched closing bracket.
+            address = match.group()
+            size, surplus = len(address), address.count(b")") - address.count(b"(")
+            while size:
+                last = address[size - 1]
+                if last == ord(")") and surplus > 0:
+                    surplus -= 1
+                elif last not in _ADDRESS_TAIL:
+                    break
+                size -= 1
+            stop = start + size
+            target = LinkTarget(name=address[:size].decode(), headings=(), block="", start=start, stop=stop)
             yield self._link("external", target, None, (start, stop))
 
     def _link_from(self, anchor: RawLink) -> Link | None:
@@ -580,17 +589,3 @@ def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
         start=span[0],
         stop=span[0] + len(written[:fragment_start].encode()),
     )
-
-
-def _strip_address_tail(address: bytes) -> bytes:
-    """Strip the punctuation that ends a sentence, and an unmatched closing bracket."""
-    stop = len(address)
-    surplus = address.count(b")") - address.count(b"(")
-    while stop:
-        last = address[stop - 1]
-        if last == ord(")") and surplus > 0:
-            surplus -= 1
-        elif last not in _ADDRESS_TAIL:
-            break
-        stop -= 1
-    return address[:stop]

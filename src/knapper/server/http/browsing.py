@@ -203,13 +203,42 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         hub: The vaults; the caller closes it.
         threads: Where files and the index are read; the caller closes them.
     """
+
+    async def send_attachment(request: Request) -> Response:
+        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
+        client, path = security.client_of(request.scope), str(request.path_params["path"])
+        context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
+        attachment = await threads.run("read", partial(find_attachment, context, path))
+        name = quote(attachment.path.rpartition("/")[2], safe="")
+        headers = {
+            **_ATTACHMENT_HEADERS,
+            "etag": attachment.etag,
+            "content-disposition": f"inline; filename*=UTF-8''{name}",
+        }
+        if attachment.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=_NOT_MODIFIED, headers=headers)
+        span = requested_span(request.headers.get("range", ""), attachment.size)
+        if span is None:
+            headers["content-range"] = f"bytes */{attachment.size}"
+            return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
+        start, stop = span
+        headers["content-length"] = str(stop - start)
+        # The status of a reply with these bytes of a file.
+        status = 200 if (start, stop) == (0, attachment.size) else _PARTIAL_CONTENT
+        if status == _PARTIAL_CONTENT:
+            headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
+        if request.method == "HEAD":
+            return Response(status_code=status, media_type=attachment.media_type, headers=headers)
+        pieces = _read_pieces(threads, context, attachment, start, stop)
+        return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
+
     specs = (
         RouteSpec(
             "GET",
             "/attachments/{path:path}",
             "attachments",
             "Send an image, a PDF, a recording or a film of the vault.",
-            _make_attachment_endpoint(hub, threads),
+            send_attachment,
             "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
             _ATTACHMENT_PARAMETERS,
             _ATTACHMENT_CONTENT,
@@ -265,38 +294,6 @@ def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
         bind("GET", f"/graph/{by_path}", "graph", show_around, _GRAPH_PARAMETERS, _GRAPH_CONTENT),
         bind("POST", "/graph", "graph", show_between, _BETWEEN_PARAMETERS, _BETWEEN_CONTENT),
     )
-
-
-def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
-        client, path = security.client_of(request.scope), str(request.path_params["path"])
-        context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
-        attachment = await threads.run("read", partial(find_attachment, context, path))
-        name = quote(attachment.path.rpartition("/")[2], safe="")
-        headers = {
-            **_ATTACHMENT_HEADERS,
-            "etag": attachment.etag,
-            "content-disposition": f"inline; filename*=UTF-8''{name}",
-        }
-        if attachment.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=_NOT_MODIFIED, headers=headers)
-        span = requested_span(request.headers.get("range", ""), attachment.size)
-        if span is None:
-            headers["content-range"] = f"bytes */{attachment.size}"
-            return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
-        start, stop = span
-        headers["content-length"] = str(stop - start)
-        # The status of a reply with these bytes of a file.
-        status = 200 if (start, stop) == (0, attachment.size) else _PARTIAL_CONTENT
-        if status == _PARTIAL_CONTENT:
-            headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
-        if request.method == "HEAD":
-            return Response(status_code=status, media_type=attachment.media_type, headers=headers)
-        pieces = _read_pieces(threads, context, attachment, start, stop)
-        return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
-
-    return endpoint
 
 
 def requested_span(header: str, size: int) -> tuple[int, int] | None:

@@ -304,7 +304,11 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         """
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        return await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
+        base_url = hub.settings.model.ollama_url if provider == "ollama" else ""
+        server = ModelName(provider=provider, name="*", base_url=base_url)
+        return await service.run_blocking(
+            lambda: names.check_server(server, models.configured_keys(hub.settings).find(server)).as_dict()
+        )
 
     async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Try a model with one short question.
@@ -373,12 +377,6 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
             raise
         raise problem from error
     return _describe_key(settings, name)
-
-
-def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]:
-    base_url = settings.model.ollama_url if provider == "ollama" else ""
-    server = ModelName(provider=provider, name="*", base_url=base_url)
-    return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
 
 
 async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:

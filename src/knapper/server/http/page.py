@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -149,34 +149,23 @@ class PageFiles:
             built_at = manifest.stat().st_mtime_ns
             if built_at == self._built_at:
                 return
-            self._files = _read_manifest(self._folder, manifest.read_bytes())
-            self._built_at = built_at
+            rows = object_or_empty(object_or_empty(loads(manifest.read_bytes())).get("files"))
+            files: dict[str, PageFile] = {}
+            for name, row in ((name, object_or_empty(row)) for name, row in rows.items()):
+                kind, script = _MEDIA_TYPES.get(Path(name).suffix), str(row.get("script", ""))
+                if kind is not None and _FILE_NAME.fullmatch(name):
+                    files[name] = PageFile(
+                        path=self._folder / name,
+                        kind=kind,
+                        tag=str(row["sha256"])[:32],
+                        has_gzip=bool(row["gzip"]),
+                        script=script if _SCRIPT_HASH.fullmatch(script) else "",
+                        is_hashed=name.startswith(_HASHED_FOLDER),
+                    )
+            self._files, self._built_at = files, built_at if rows else 0
         except (OSError, ValueError, LookupError):
             self._built_at, self._files = 0, {}
         self._contents = {}
-
-
-def _read_manifest(folder: Path, content: bytes) -> dict[str, PageFile]:
-    rows = object_or_empty(object_or_empty(loads(content)).get("files"))
-    if not rows:
-        raise ValueError("the manifest of the page names no files")
-    return {
-        name: PageFile(
-            path=folder / name,
-            kind=_MEDIA_TYPES[Path(name).suffix],
-            tag=str(row["sha256"])[:32],
-            has_gzip=bool(row["gzip"]),
-            script=_script_hash(row),
-            is_hashed=name.startswith(_HASHED_FOLDER),
-        )
-        for name, row in ((name, object_or_empty(row)) for name, row in rows.items())
-        if _FILE_NAME.fullmatch(name) and Path(name).suffix in _MEDIA_TYPES
-    }
-
-
-def _script_hash(row: Mapping[str, Any]) -> str:
-    script = str(row.get("script", ""))
-    return script if _SCRIPT_HASH.fullmatch(script) else ""
 
 
 def file_reply(files: PageFiles, name: str, request: Request) -> Response:
