@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -149,7 +149,9 @@ def _read_files(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> 
             # A file without stored text may be of any size, so only its existence is checked.
             contents[file.path] = b"" if _exists(root, file.path) else None
         if file.target is not None:
-            is_occupied = _exists(root, file.target) and not _is_same_file(root, file)
+            is_occupied = _exists(root, file.target)
+            with suppress(OSError):  # only the case of a name may change, on a file system that ignores case
+                is_occupied = is_occupied and not (root / file.path).samefile(root / file.place)
             contents.setdefault(file.target, b"" if is_occupied else None)
     return contents
 
@@ -164,14 +166,6 @@ def read_note(root: Path, path: NotePath) -> bytes | None:
 
 def _exists(root: Path, path: NotePath) -> bool:
     return os.path.lexists(root / path)
-
-
-def _is_same_file(root: Path, file: ProposedFile) -> bool:
-    """Return whether only the case of a name changes, on a file system that ignores case."""
-    try:
-        return (root / file.path).samefile(root / file.place)
-    except OSError:
-        return False
 
 
 def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposal_id: str) -> None:

@@ -470,16 +470,8 @@ def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
         for path in paths_of(file):
             if grants.is_guarded(path) or grants.is_guarded(facts.resolve_inside(path) or path):
                 return f"{display_name(path, file)} changes only with a person's word"
-        if _loses_foreign_mark(file, facts):
+        # Otherwise a client could move such a note away by its name, and then read it without being tainted.
+        is_foreign = file.trash is None and facts.foreign(file.path, file.before)
+        if is_foreign and not facts.foreign(file.place, file.after):
             return f"{display_name(file.path, file)} is untrusted content, and would no longer count as such"
     return ""
-
-
-def _loses_foreign_mark(file: FileDraft, facts: VaultFacts) -> bool:
-    """Return whether a change would let untrusted content count as the vault's own.
-
-    Otherwise a client could move such a note away by its name, and then read it without being tainted.
-    """
-    if file.trash is not None or not facts.foreign(file.path, file.before):
-        return False
-    return not facts.foreign(file.place, file.after)

@@ -381,7 +381,7 @@ class _RevocableExchange:
             self._is_started, self._is_complete = True, self._is_complete or is_end
             await send(message)
 
-        answer = asyncio.create_task(_call(self._app, scope, receive, checked))
+        answer = asyncio.ensure_future(self._app(scope, receive, checked))
         try:
             while not (await asyncio.wait({answer}, timeout=_REVOKED_LOOK_S))[0]:
                 if not self._may_hear(scope):
@@ -401,10 +401,6 @@ class _RevocableExchange:
 
     def _may_hear(self, scope: Scope) -> bool:
         return bool(scope.get("state", {}).get(_LAST_REPLY_KEY)) or self._clients.is_current(self._client)
-
-
-async def _call(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    await app(scope, receive, send)
 
 
 _CORS_METHODS: Final = "GET, POST, PUT, PATCH, DELETE"

@@ -325,7 +325,7 @@ class StreamShutdown:
             await self.app(scope, receive, send)
             return
         stream = _EventStreamSender(send)
-        answer_task = asyncio.create_task(_call_app(self.app, scope, receive, stream.send))
+        answer_task = asyncio.ensure_future(self.app(scope, receive, stream.send))
         forget = self._stop.subscribe(stream.end_soon(answer_task, scope))
         try:
             await answer_task
@@ -362,10 +362,6 @@ class _EventStreamSender:
                 self.is_ended = answer_task.cancel()
 
         return lambda: _call_in_loop(loop, end)
-
-
-async def _call_app(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    await app(scope, receive, send)
 
 
 def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

@@ -366,7 +366,9 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
     for one in sorted(file.hunks, key=lambda one: one.stale is not None):
         fits = _refit_hunk(one, current, accepted) if one.state == "open" else one
         if fits.state == "open" and fits.stale is None:
-            if not _are_compatible(current, [*fitting, fits.hunk.splice]):
+            try:
+                splices.check_order(current, [*fitting, fits.hunk.splice])
+            except BadInput:
                 fits = replace(one, stale=_stale_changed(current, one.hunk.start))
             else:
                 fitting.append(fits.hunk.splice)
@@ -451,14 +453,6 @@ def _start_before(start: int, made: Sequence[splices.Splice]) -> int:
         if each.start < start:
             start -= _growth(each)
     return start
-
-
-def _are_compatible(current: bytes, made: Sequence[splices.Splice]) -> bool:
-    try:
-        splices.check_order(current, made)
-    except BadInput:
-        return False
-    return True
 
 
 def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:

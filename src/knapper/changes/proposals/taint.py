@@ -226,7 +226,22 @@ class Taints:
                 f"SELECT * FROM taints WHERE {_IN_FORCE} ORDER BY at DESC, client, run",  # noqa: S608  # a constant of this module
                 {"horizon": self._horizon()},
             ).fetchall()
-        return tuple(self._read(row) for row in rows)
+        taints: list[Taint] = []
+        for row in rows:
+            until = None
+            if self._lifetime and not row["run"]:
+                until = datetime.fromisoformat(row["seen"]) + self._lifetime + _STEP
+            taints.append(
+                Taint(
+                    client=row["client"],
+                    run=row["run"],
+                    at=datetime.fromisoformat(row["at"]),
+                    until=until,
+                    source=row["source"],
+                    inherited=bool(row["inherited"]),
+                )
+            )
+        return tuple(taints)
 
     def clear(self, client: str, run: str = "", *, by: Grants) -> bool:
         """Remove the taint of a client or run.
@@ -366,17 +381,6 @@ class Taints:
             sql = "UPDATE taints SET seen = max(seen, ?), holder = ? WHERE client = ? AND run = ?"
             _ = database.execute(sql, (now, holder, reader.client, reader.run))
         return is_new
-
-    def _read(self, row: sqlite3.Row) -> Taint:
-        ends = not row["run"] and self._lifetime is not None
-        return Taint(
-            client=row["client"],
-            run=row["run"],
-            at=datetime.fromisoformat(row["at"]),
-            until=datetime.fromisoformat(row["seen"]) + self._lifetime + _STEP if ends and self._lifetime else None,
-            source=row["source"],
-            inherited=bool(row["inherited"]),
-        )
 
 
 def _find_row(database: sqlite3.Connection, reader: Reader) -> sqlite3.Row | None:
