@@ -187,31 +187,7 @@ def put_files(database: sqlite3.Connection, proposal_id: str, files: Sequence[Pr
     keys = [(proposal_id, number) for number in numbers]
     database.executemany("DELETE FROM hunks WHERE proposal = ? AND file = ?", keys)
     contents = _ContentWriter(database)
-    database.executemany(
-        _UPSERT_FILE,
-        [
-            (
-                proposal_id,
-                file.number,
-                file.path,
-                file.kind,
-                file.target,
-                file.trash,
-                file.base,
-                contents.put(file.before),
-                contents.put(file.content),
-                json.dumps(sorted(file.needs)),
-                file.anchored,
-                file.cause,
-                json.dumps(sorted(file.requests)),
-                file.state,
-                _dump_stale(file.stale),
-                file.reason,
-                file.kind != "edit" and any(one.edited for one in file.hunks),
-            )
-            for file in files
-        ],
-    )
+    database.executemany(_UPSERT_FILE, [_file_row(proposal_id, file, contents) for file in files])
     hunks = [
         (
             proposal_id,
@@ -290,6 +266,28 @@ class _ContentWriter:
             storage.put_blob(self._database, stored[1], content)
             self._known[id(content)] = stored
         return stored[1]
+
+
+def _file_row(proposal_id: str, file: ProposedFile, contents: _ContentWriter) -> tuple[object, ...]:
+    return (
+        proposal_id,
+        file.number,
+        file.path,
+        file.kind,
+        file.target,
+        file.trash,
+        file.base,
+        contents.put(file.before),
+        contents.put(file.content),
+        json.dumps(sorted(file.needs)),
+        file.anchored,
+        file.cause,
+        json.dumps(sorted(file.requests)),
+        file.state,
+        _dump_stale(file.stale),
+        file.reason,
+        file.kind != "edit" and any(one.edited for one in file.hunks),
+    )
 
 
 class _ContentReader:
