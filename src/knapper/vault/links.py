@@ -104,7 +104,7 @@ class PreparedTarget:
         if len(matches) < 2:
             return Resolution(path=matches[0] if matches else exact)
         self._in_folders = _group_by_folded_path(matches)
-        self._ambiguous = tuple(sorted(matches, key=_path_rank))
+        self._ambiguous = tuple(sorted(matches, key=lambda path: (len(path), path)))
         return Resolution(path=self._ambiguous[0], ambiguous=self._ambiguous)
 
 
@@ -181,7 +181,3 @@ def _files_ending_with(folded_path: str, candidates: Sequence[NotePath]) -> list
     """List the files whose path ends with the target, beginning at a folder boundary."""
     endings = tuple("/" + spelling for spelling in _spellings(folded_path))
     return list(dict.fromkeys(p for p in candidates if ("/" + paths.fold_target(p)).endswith(endings)))
-
-
-def _path_rank(path: NotePath) -> tuple[int, str]:
-    return len(path), path

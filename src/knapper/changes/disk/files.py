@@ -479,8 +479,15 @@ class Files:
             status = opening.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        kind: FileKind = "other"
+        if stat.S_ISREG(status.st_mode):
+            kind = "file"
+        elif stat.S_ISDIR(status.st_mode):
+            kind = "folder"
+        elif stat.S_ISLNK(status.st_mode):
+            kind = "link"
         return Stamp(
-            kind=_kind(status.st_mode),
+            kind=kind,
             size=status.st_size,
             mtime_ns=status.st_mtime_ns,
             ctime_ns=status.st_ctime_ns,
@@ -615,11 +622,3 @@ def _hash_settled(path: Path, *, timeout_s: float) -> str | None:
             return hash_content(file.read())
     except FileNotFoundError:
         return None
-
-
-def _kind(mode: int) -> FileKind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"

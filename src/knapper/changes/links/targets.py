@@ -74,10 +74,14 @@ def _plan_move(view: View, move: Move) -> PlannedMove:
     if raw.endswith("/"):
         destination = view.parse(raw + paths.base_name(source))
     else:
-        is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
-        if is_bare and not _is_folder(view, view.parse(raw)):
-            raw += paths.suffix(source)
         destination = view.parse(raw)
+        if not is_folder and walk.kind_of(source) == "note" and not paths.suffix(raw):
+            folder = view.root / destination  # it is the place itself, as far as the client may know of it
+            is_known = folder.is_dir() and (
+                view.visible(NotePath(f"{destination}/note.md")) or bool(view.list_files_at(folder)[1])
+            )
+            if not is_known:
+                destination = view.parse(raw + paths.suffix(source))
     target = _resolve_destination(
         view, PlannedMove(source=source, target=destination, files=files, is_folder=is_folder)
     )
@@ -94,13 +98,6 @@ def _plan_move(view: View, move: Move) -> PlannedMove:
         is_whole=is_folder and _can_move_whole(view, planned),
         notices=tuple(notices),
     )
-
-
-def _is_folder(view: View, path: NotePath) -> bool:
-    """Return whether a folder exists, as far as the client may know."""
-    if not (view.root / path).is_dir():
-        return False
-    return view.visible(NotePath(f"{path}/note.md")) or bool(view.list_files_at(view.root / path)[1])
 
 
 def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:

@@ -104,12 +104,14 @@ class VaultFeed:
                 changes, waiting_rows = await self._threads.run("read", self._read_vault)
                 for source in self._sources:
                     waiting_rows += [dict(row) for row in await source(self._client, self._vault)]
+                waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
                 if not is_first:
                     for change in changes:
                         self._tell("change", change)
-                waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
-                if not is_first:
-                    self._tell_waiting(waiting)
+                    for row in (row for key, row in waiting.items() if self._waiting.get(key) != row):
+                        self._tell("waiting", row)
+                    for kind, name in self._waiting.keys() - waiting.keys():
+                        self._tell("settled", {"kind": kind, "id": name})
                 self._waiting = waiting
                 await self._read_schedules(is_first=is_first)
                 if before and before[-2:] != stamp[-2:] and self._schedules == known:
@@ -153,13 +155,6 @@ class VaultFeed:
             if one != self._schedules.get(name):
                 self._tell("schedule", {"name": name, "schedule": schedules.describe(one) if one else None})
         self._schedules = by_name
-
-    def _tell_waiting(self, waiting: Mapping[_Key, _Row]) -> None:
-        for key, row in waiting.items():
-            if self._waiting.get(key) != row:
-                self._tell("waiting", row)
-        for kind, name in self._waiting.keys() - waiting.keys():
-            self._tell("settled", {"kind": kind, "id": name})
 
     def _tell(self, name: str, row: Mapping[str, JSONValue]) -> None:
         self._last_id += 1

@@ -202,8 +202,11 @@ def _put(scanned: _JsonText, path: JSONPath, value: object) -> str:
     line = _line_break(text, len(path)) if has_lines else ""
     written = _dump_json(value, _detect_indent(text)).replace("\n", line) if has_lines else _dump_json(value)
     if old := scanned.values.get(path):
-        is_same = _read_value(text[old.start : old.stop]) == value
-        return text if is_same else text[: old.start] + written + text[old.stop :]
+        old_value: object = None
+        with contextlib.suppress(ValueError):
+            old_text = text[old.start : old.stop]
+            old_value = json.loads(jsonscan.blank_trailing_commas(jsonscan.blank_comments(old_text)))
+        return text if old_value == value else text[: old.start] + written + text[old.stop :]
     member = f"{_dump_json(path[-1])}: {written}"
     if members:  # after the last one, and after the comments of that one's line; a trailing comma is kept up
         last, comma = members[-1].stop, _COMMA.match(scanned.plain, members[-1].stop)
@@ -217,13 +220,6 @@ def _put(scanned: _JsonText, path: JSONPath, value: object) -> str:
     inner = text[into.start + 1 : into.stop - 1].rstrip()
     after = _line_break(text, len(path) - 1) if has_lines else ""
     return f"{text[: into.start + 1]}{inner}{line}{member}{after}{text[into.stop - 1 :]}"
-
-
-def _read_value(text: str) -> object:
-    try:
-        return json.loads(jsonscan.blank_trailing_commas(jsonscan.blank_comments(text)))
-    except ValueError:
-        return None
 
 
 def _cut_json(text: str, key: str, name: str, *, keeps_spaces: bool = False) -> str:
