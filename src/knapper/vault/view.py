@@ -285,7 +285,7 @@ class View:
         if opening.is_file(file.file):
             return file
         if self.list_files_at(file.file)[1]:
-            raise NotFound(f"{paths.quote_path(file.path)} is a folder", hint="name a file in it", code="is_folder")
+            raise self._folder_error(file.path)
         raise vault_files.missing_file_error(path, ())
 
     def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
@@ -297,6 +297,9 @@ class View:
         if not opening.is_file(file.file):
             raise paths.unknown_place_error()
         return file
+
+    def _folder_error(self, path: NotePath) -> NotFound:
+        return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
 
     def _missing_error(self, path: NotePath) -> NotFound:
         similar = self.alike(path) if self.alike else None
