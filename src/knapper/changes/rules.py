@@ -14,11 +14,6 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 
-def _nothing_foreign(path: NotePath, raw: bytes | None) -> bool:
-    del path, raw
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultFacts:
     """What the rules need to know of a vault, as functions, so that a test can answer without one."""
@@ -27,7 +22,7 @@ class VaultFacts:
     """Whether the client may know of a path; ignored ones count as not visible."""
     resolve: Callable[[NotePath], NotePath]
     """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
-    foreign: Callable[[NotePath, bytes | None], bool] = _nothing_foreign
+    foreign: Callable[[NotePath, bytes | None], bool] = lambda _path, _raw: False
     """Whether a file counts as written by others, by its path and by its text where that is known."""
 
     def resolve_inside(self, path: NotePath) -> NotePath | None:

@@ -199,12 +199,8 @@ def walk_files(real_root: str, start: str = "", *, with_hidden: bool = False) ->
         pending += [f"{folder}{name}/" for name, is_folder, is_link in reversed(shown) if is_folder and not is_link]
 
 
-def _always_visible(_: NotePath) -> bool:
-    return True
-
-
 def find_path(
-    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = _always_visible
+    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = lambda _: True
 ) -> ResolvedFile:
     """Return what a path refers to on disk, like `resolve_path` but without the search for similar names.
 

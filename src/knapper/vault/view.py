@@ -42,10 +42,6 @@ class FindNamed(Protocol):
         ...
 
 
-def _ignore_problem(_: Skipped) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A vault as one client may see it, by the client's policy and the vault's ignore rules."""
@@ -228,7 +224,7 @@ class View:
             yield opened
 
     def list_files(
-        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+        self, *, on_problem: Callable[[Skipped], None] = lambda _: None, is_unchanged: walk.IsUnchanged | None = None
     ) -> Iterator[FileStat]:
         """List the visible files in the order of `knapper.vault.walk.list_files`, and report only their problems.
 

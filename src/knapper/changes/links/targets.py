@@ -250,10 +250,6 @@ class NameResolver:
         return resolution.path == wanted and not (alone and resolution.ambiguous)
 
 
-def _sees_all(_: NotePath) -> bool:
-    return True
-
-
 class Relocation:
     """New paths of moved files, and what link targets mean before and after the move."""
 
@@ -263,7 +259,7 @@ class Relocation:
         folders: Mapping[NotePath, NotePath],
         lookup: Callable[[str], Sequence[NotePath]],
         root: Path,
-        sees: Callable[[NotePath], bool] = _sees_all,
+        sees: Callable[[NotePath], bool] = lambda _: True,
     ) -> None:
         """Prepare the names before and after.
 
