@@ -133,20 +133,16 @@ def draft_restore(view: View, request: Restore) -> FileDraft:
     inside = view.parse(request.path.removeprefix(f"{TRASH_FOLDER}/"))
     source = NotePath(f"{TRASH_FOLDER}/{inside}")
     if not (view.root / source).is_file() or (view.root / source).is_symlink() or not view.policy.visible(inside):
-        raise NotFound(f"the trash has no {inside}", hint=_similar_in_trash(view, inside))
+        folder = view.root / TRASH_FOLDER
+        names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+        wanted = paths.name_key(paths.stem(inside))
+        alike = [name for name in names if wanted in paths.name_key(name) and view.policy.visible(name)]
+        hint = "what went to the system's trash comes back there, or by undo"
+        if alike:
+            hint = f"it has: {', '.join(alike[:5])}"
+        raise NotFound(f"the trash has no {inside}", hint=hint)
     target = view.new_path(request.destination or inside)
     return FileDraft(path=source, base=None, target=target, needs=frozenset({"create"}), anchored=True)
-
-
-def _similar_in_trash(view: View, path: NotePath) -> str:
-    folder = view.root / TRASH_FOLDER
-    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
-    alike = [
-        name for name in names if paths.name_key(paths.stem(path)) in paths.name_key(name) and view.policy.visible(name)
-    ]
-    return (
-        f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash comes back there, or by undo"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +195,9 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
-    read = partial(_read_head, context.view) if all(map(_needs_only_head, requests)) else context.view.read
+    # These need no structure of the note: text is found as such, or goes to its start or end.
+    needs_only_head = all(isinstance(request, AddText | EditProperty | EditText | Rewrite) for request in requests)
+    read = partial(_read_head, context.view) if needs_only_head else context.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, named in enumerate(requests):
@@ -228,11 +226,6 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
         ),
         failures=tuple(sorted(batch.failures, key=lambda failure: failure.number)),
     )
-
-
-def _needs_only_head(request: Request) -> bool:
-    """Return whether a request needs no structure of the note: text is found as such, or goes to its start or end."""
-    return isinstance(request, AddText | EditProperty | EditText | Rewrite)
 
 
 def _read_head(view: View, path: str) -> Note:
@@ -288,24 +281,16 @@ def _collect_text_edit(
     # A path that is spelled as it is on disk needn't be looked up and parsed again for each request of the batch.
     entry = texts.get(NotePath(request.path))
     note, changes = entry or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
-    _check_kind(note, request)
-    one = text_edits.resolve_request(note, request, version=context.read_version)
-    batch.notices.extend(one.notices)
-    changes.append((number, one))
-
-
-def _check_kind(note: Note, request: TextRequest) -> None:
-    """Check that a request suits the kind of file, so that no attachment is damaged.
-
-    Raises:
-        BadInput: It isn't text, or has no place for properties.
-    """
+    # A request has to suit the kind of file, so that no attachment is damaged.
     kind = walk.kind_of(note.path)
     if kind == "attachment" and b"\0" in note.raw:
         hint = "only notes and other text files can be edited; any file can be moved or trashed"
         raise BadInput(f"'{note.path}' isn't text", hint=hint, code="not_text")
     if kind != "note" and isinstance(request, EditProperty):
         raise BadInput(f"'{note.path}' is no note, and has no properties", hint="name a note", code="not_a_note")
+    one = text_edits.resolve_request(note, request, version=context.read_version)
+    batch.notices.extend(one.notices)
+    changes.append((number, one))
 
 
 def _draft_note(batch: _Batch, note: Note, changes: Sequence[tuple[int, TextChange]]) -> None:

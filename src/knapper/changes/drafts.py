@@ -292,27 +292,19 @@ def batch_error(failures: Sequence[Failure], batch: Sequence[Request]) -> KnapEr
     if len(batch) == 1:
         return errors[0]
     codes, hints = ({error.code for error in errors}, {error.hint for error in errors})
-    return _common_error_class(errors)(
-        _batch_message(failures, batch),
+    # The closest class that all errors share says who must act.
+    shared = (kind for kind in type(errors[0]).__mro__ if all(isinstance(error, kind) for error in errors))
+    kind = next(shared, KnapError)
+    error_class = kind if issubclass(kind, KnapError) and kind is not KnapError else CallerError
+    messages = {error.message for error in errors}
+    message = next(iter(messages))
+    if len(messages) > 1:
+        shown = [f"{subject(batch[one.number])}: {one.error.message}" for one in failures[:_SHOWN_FAILURES]]
+        more = f"; and {len(failures) - len(shown)} more" if len(failures) > len(shown) else ""
+        message = f"nothing of {len(batch)} requests can be done: {'; '.join(shown)}{more}"
+    return error_class(
+        message,
         hint=hints.pop() if len(hints) == 1 else "each failure has a hint of its own",
         code=codes.pop() if len(codes) == 1 else "batch_failed",
         details={"failures": failure_rows(failures, batch)},
-    )
-
-
-def _common_error_class(errors: Sequence[KnapError]) -> type[KnapError]:
-    """Return the closest class that all errors share, since it says who must act; `CallerError` where there is none."""
-    shared = (kind for kind in type(errors[0]).__mro__ if all(isinstance(error, kind) for error in errors))
-    kind = next(shared, KnapError)
-    return kind if issubclass(kind, KnapError) and kind is not KnapError else CallerError
-
-
-def _batch_message(failures: Sequence[Failure], batch: Sequence[Request]) -> str:
-    messages = {one.error.message for one in failures}
-    if len(messages) == 1:
-        return messages.pop()
-    messages_shown = [f"{subject(batch[one.number])}: {one.error.message}" for one in failures[:_SHOWN_FAILURES]]
-    more = len(failures) - len(messages_shown)
-    return f"nothing of {len(batch)} requests can be done: {'; '.join(messages_shown)}" + (
-        f"; and {more} more" if more else ""
     )

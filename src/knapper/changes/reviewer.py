@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.proposals import note_blocks, parts
 from knapper.changes.proposals.model import Proposal, ProposedFile
 from knapper.changes.proposals.note_blocks import NoteRendering
-from knapper.changes.proposals.parts import BlockHunks, Selection
+from knapper.changes.proposals.parts import Selection
 from knapper.changes.proposals.store import (
     ProposalFilter,
     Proposals,
@@ -149,7 +149,9 @@ def _read_files(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> 
             # A file without stored text may be of any size, so only its existence is checked.
             contents[file.path] = b"" if _exists(root, file.path) else None
         if file.target is not None:
-            is_occupied = _exists(root, file.target) and not _is_same_file(root, file)
+            is_occupied = _exists(root, file.target)
+            with suppress(OSError):  # only the case of a name may change, on a file system that ignores case
+                is_occupied = is_occupied and not (root / file.path).samefile(root / file.place)
             contents.setdefault(file.target, b"" if is_occupied else None)
     return contents
 
@@ -164,14 +166,6 @@ def read_note(root: Path, path: NotePath) -> bytes | None:
 
 def _exists(root: Path, path: NotePath) -> bool:
     return os.path.lexists(root / path)
-
-
-def _is_same_file(root: Path, file: ProposedFile) -> bool:
-    """Return whether only the case of a name changes, on a file system that ignores case."""
-    try:
-        return (root / file.path).samefile(root / file.place)
-    except OSError:
-        return False
 
 
 def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposal_id: str) -> None:
@@ -189,18 +183,13 @@ def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposa
     for path, block_hunks in store.note_blocks.get(proposal_id).items():
         raw = read_note(root, path)
         if raw is not None and any(name.encode() not in raw for name in block_hunks):
-            store.read_back(proposal_id, path, raw, _find_change(journal, proposal_id, path, raw))
-
-
-def _find_change(journal: Journal, proposal_id: str, path: NotePath, raw: bytes) -> str:
-    """Return the id of the change that gave a note its content on behalf of a proposal; empty if there is none."""
-    after = parser.content_hash(raw)
-    candidates = journal.select(
-        "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id}
-    )
-    return next(
-        (one.id for one in candidates for file in one.files if (file.after_path, file.after_hash) == (path, after)), ""
-    )
+            candidates = journal.select(
+                "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id}
+            )
+            place = (path, parser.content_hash(raw))
+            ends = ((one.id, file.after_path, file.after_hash) for one in candidates for file in one.files)
+            change_id = next((change for change, *end in ends if tuple(end) == place), "")
+            store.read_back(proposal_id, path, raw, change_id)
 
 
 def check_person(writer: Writer, what: str) -> None:
@@ -296,7 +285,14 @@ class NoteBlocks:
         sync_note_blocks(self.writer, proposal_id)
         proposal, note_contents = fit_to_files(self.writer.proposals, self.writer.context.view.root, proposal_id)
         shown_blocks = self.writer.proposals.note_blocks.get(proposal_id)
-        renderings, causes = _render_files(proposal, note_contents, shown_blocks)
+        renderings: dict[NotePath, NoteRendering] = {}
+        causes: list[BadInput] = []
+        for file in (file for file in proposal.files if file.state == "open" and file.waiting):
+            raw = note_contents.get(file.path, file.before or b"")
+            try:
+                renderings[file.path] = note_blocks.render_note(file, raw, shown_blocks.get(file.path, {}))
+            except BadInput as error:
+                causes.append(error)
         if not renderings:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
             raise causes[0] if causes else BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
@@ -347,10 +343,16 @@ class NoteBlocks:
             details: dict[str, object] = {"current_hash": note.hash, "path": note.path}
             hint = "list its blocks again, and look at them"
             raise ConflictError(f"{note.path} changed meanwhile", hint=hint, code="stale", details=details)
+        store = self.writer.proposals.note_blocks
         for one in self._proposals_about(note.path):
-            self.writer.proposals.note_blocks.sync_texts(one, {note.path: note.raw})
+            store.sync_texts(one, {note.path: note.raw})
         resolutions = blocks.resolve_blocks(splices.take_snapshot(note.raw, note.outline), choice)
-        accepted_ids = self._accepted(note.path, choice)
+        shown = {one: store.get(one).get(note.path, {}) for one in self._proposals_about(note.path)}
+        accepted_ids = [
+            one
+            for one, names in shown.items()
+            if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in names)
+        ]
         after = splices.merge(note.raw, resolutions)
         needs = frozenset[Capability]({"add", "delete"})
         file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
@@ -358,50 +360,18 @@ class NoteBlocks:
         if dry_run:
             return replace(plan_block_draft(self.writer, Draft(files=(file,))), proposal_id=proposal)
         submission = apply_block_draft(self.writer, Draft(files=(file,)), "resolved waiting edits", proposal=proposal)
-        self._read_back(note.path, after, submission.change_id)
-        return replace(submission, proposal_id=proposal)
-
-    def _accepted(self, path: NotePath, choice: BlockChoice | Mapping[str, BlockChoice]) -> list[str]:
-        """Return the ids of the proposals of which blocks in a note are accepted."""
-        return [
-            one
-            for one in self._proposals_about(path)
-            for block_hunks in [self.writer.proposals.note_blocks.get(one).get(path, {})]
-            if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in block_hunks)
-        ]
-
-    def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
-        """Record in each proposal what was done to its blocks in a note."""
-        store = self.writer.proposals.note_blocks
-        for one in self._proposals_about(path):
-            block_hunks = store.get(one).get(path)
+        for one in self._proposals_about(note.path):
+            block_hunks = store.get(one).get(note.path)
             if not block_hunks:
                 continue
-            file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
-            decisions = note_blocks.read_decisions(file, raw, block_hunks)
-            _ = store.mark(one, decisions.states, client=self.writer.grants.client, change_id=change_id)
-            store.put(one, path, decisions.blocks)
+            proposed = next(each for each in self.writer.proposals.show(one).files if each.path == note.path)
+            decisions = note_blocks.read_decisions(proposed, after, block_hunks)
+            _ = store.mark(one, decisions.states, client=self.writer.grants.client, change_id=submission.change_id)
+            store.put(one, note.path, decisions.blocks)
+        return replace(submission, proposal_id=proposal)
 
     def _proposals_about(self, path: NotePath) -> list[str]:
         return [one.id for one in self.writer.proposals.find(ProposalFilter(path=path), limit=_MAX_READ_BACK).proposals]
-
-
-def _render_files(
-    proposal: Proposal, note_contents: Mapping[NotePath, bytes], shown_blocks: Mapping[NotePath, BlockHunks]
-) -> tuple[dict[NotePath, NoteRendering], list[BadInput]]:
-    """Render what waits in its notes, and collect the errors of those where that fails."""
-    renderings: dict[NotePath, NoteRendering] = {}
-    causes: list[BadInput] = []
-    for file in proposal.files:
-        if file.state != "open" or not file.waiting:
-            continue
-        try:
-            renderings[file.path] = note_blocks.render_note(
-                file, note_contents.get(file.path, file.before or b""), shown_blocks.get(file.path, {})
-            )
-        except BadInput as error:
-            causes.append(error)
-    return renderings, causes
 
 
 _MAX_NAMED = 5
@@ -467,10 +437,14 @@ class Reviewer:
             self.writer.proposals.abandon(selection)
             raise
         proposal = self.writer.proposals.mark_accepted(selection, applied.change_id)
-        stale_notices = (
-            () if files or hunks else _stale_notices(visible_part(proposal, self.writer.context.view.visible))
-        )
-        return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *stale_notices))
+        notices = [*applied.notices]
+        if not (files or hunks):  # the files that were to be changed but don't fit any more
+            shown = visible_part(proposal, self.writer.context.view.visible)
+            stale = [file.path for file in shown.files if file.state == "open"]
+            names = ", ".join(f"'{path}'" for path in stale[:_MAX_NAMED]) + (", …" if len(stale) > _MAX_NAMED else "")
+            hint = f"`knap edits show {proposal.id}` says why"
+            notices += [f"what doesn't fit {names} any more wasn't applied; {hint}"] if stale else []
+        return replace(applied, proposal_id=proposal_id, notices=tuple(notices))
 
     def plan(
         self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
@@ -630,7 +604,17 @@ class Reviewer:
         store = self.writer.proposals.note_blocks
         shown_blocks = store.get(proposal_id)
         if not self.writer.grants.is_person and self.writer.current_grants(run).tainted:
-            _check_edit_taint(proposal, shown_blocks, hunk)
+            # The text of a tainted client gets neither into an untainted proposal nor into a note.
+            if not proposal.tainted:
+                hint = "propose it again, so that a person decides on it"
+                raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
+            ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
+            for path, blocks_there in shown_blocks.items():
+                if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
+                    hint = "a person can edit it, or reject it, so that it can be proposed again"
+                    raise RefusedError(
+                        f"hunk {hunk} is shown in '{path}', and text was read meanwhile that others wrote", hint=hint
+                    )
         note_contents: Mapping[NotePath, bytes] = {}
         if shown_blocks:
             with self._hiding_errors(proposal_id):
@@ -647,26 +631,3 @@ class Reviewer:
                 store.sync_texts(proposal_id, note_contents)
                 raise
         return replace(submission, notices=(*submission.notices, *(rendering.left_out if rendering else ())))
-
-
-def _check_edit_taint(proposal: Proposal, shown_blocks: Mapping[NotePath, BlockHunks], hunk: str) -> None:
-    """Check that the text of a tainted client gets neither into an untainted proposal nor into a note."""
-    if not proposal.tainted:
-        hint = "propose it again, so that a person decides on it"
-        raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
-    ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
-    for path, blocks_there in shown_blocks.items():
-        if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
-            hint = "a person can edit it, or reject it, so that it can be proposed again"
-            raise RefusedError(
-                f"hunk {hunk} is shown in '{path}', and text was read meanwhile that others wrote", hint=hint
-            )
-
-
-def _stale_notices(proposal: Proposal) -> tuple[str, ...]:
-    """Return a notice of the files that were to be changed but don't fit any more."""
-    stale = [file.path for file in proposal.files if file.state == "open"]
-    if not stale:
-        return ()
-    names = ", ".join(f"'{path}'" for path in stale[:_MAX_NAMED]) + (", …" if len(stale) > _MAX_NAMED else "")
-    return (f"what doesn't fit {names} any more wasn't applied; `knap edits show {proposal.id}` says why",)

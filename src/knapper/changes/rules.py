@@ -14,11 +14,6 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 
-def _nothing_foreign(path: NotePath, raw: bytes | None) -> bool:
-    del path, raw
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultFacts:
     """What the rules need to know of a vault, as functions, so that a test can answer without one."""
@@ -27,7 +22,7 @@ class VaultFacts:
     """Whether the client may know of a path; ignored ones count as not visible."""
     resolve: Callable[[NotePath], NotePath]
     """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
-    foreign: Callable[[NotePath, bytes | None], bool] = _nothing_foreign
+    foreign: Callable[[NotePath, bytes | None], bool] = lambda _path, _raw: False
     """Whether a file counts as written by others, by its path and by its text where that is known."""
 
     def resolve_inside(self, path: NotePath) -> NotePath | None:
@@ -94,14 +89,11 @@ def _why_file_is_large(file: FileDraft) -> str:
         return ""
     if not file.anchored:
         return f"it doesn't name the exact place in '{file.path}'"
-    return _why_text_is_large(file.path, file.before, file.after or b"")
-
-
-def _why_text_is_large(path: NotePath, before: bytes, after: bytes) -> str:
-    if overwrites(before, after):
-        return f"it replaces what '{path}' holds"
-    taken_out = count_taken_out(before, after)
-    return f"it takes {taken_out:,} characters out of '{path}'" if taken_out > MOST_TAKEN_OUT else ""
+    after = file.after or b""
+    if overwrites(file.before, after):
+        return f"it replaces what '{file.path}' holds"
+    taken_out = count_taken_out(file.before, after)
+    return f"it takes {taken_out:,} characters out of '{file.path}'" if taken_out > MOST_TAKEN_OUT else ""
 
 
 MOST_TAKEN_OUT: Final = 1_000
@@ -197,7 +189,13 @@ def find_refusals(
     Returns:
         In the draft's order; empty where all is allowed.
     """
-    return tuple(refusal for one in changed_items(draft) if (refusal := _refusal(one, grants, facts, scope)))
+    refusals: list[Refusal] = []
+    for file in changed_items(draft):
+        refusal = _first_refusal(file, grants, facts, scope)
+        if refusal is not None:
+            path = NotePath("") if file.hidden else refusal.path
+            refusals.append(replace(refusal, path=path, requests=file.requests))
+    return tuple(refusals)
 
 
 def changed_items(draft: Draft) -> Iterator[FileDraft]:
@@ -214,13 +212,6 @@ def paths_of(file: FileDraft) -> tuple[NotePath, ...]:
     return (file.path,) if file.target is None else (file.path, file.target)
 
 
-def _refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Scope) -> Refusal | None:
-    refusal = _first_refusal(file, grants, facts, scope)
-    if refusal is None:
-        return None
-    return replace(refusal, path=NotePath("") if file.hidden else refusal.path, requests=file.requests)
-
-
 def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Scope) -> Refusal | None:
     restored = _is_restored(file)
     if restored and not facts.visible(NotePath(file.path.removeprefix(_TRASH_PREFIX))):
@@ -235,7 +226,9 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
             f"{display_name(file.path, file)}: the client '{grants.client}' may not {_CAPABILITY_PHRASES[code]} files"
         )
         return Refusal(path=file.path, code="capability", reason=reason, hint=hint)
-    if _is_outside(file, grants, scope) and not restored:
+    is_new = file.before is None and file.base is None and file.target is None and file.trash is None
+    # Links that follow a move are exempt.
+    if file.cause == "asked" and not (is_new or restored) and not grants.editable_in(file.path, scope):
         what = "no note is open" if scope.paths is None else f"it isn't in the scope '{grants.editable}'"
         reason = f"{display_name(file.path, file)} may not be changed: {what}"
         hint = "open the note, or add it to the context, or choose a wider editable scope"
@@ -260,7 +253,8 @@ def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, facts: VaultF
         return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
     # A link's own path and its target both have to be allowed: either alone could be made to lead past the rules.
     for place in dict.fromkeys((path, real)):
-        if _is_dotted(place) or not (file.cause == "link" or facts.visible(place)):
+        is_dotted = place.startswith(".") or "/." in place
+        if is_dotted or not (file.cause == "link" or facts.visible(place)):
             return _untouchable(path, file)
         if grants.is_read_only:
             reason = f"{display_name(path, file)}: the client '{grants.client}' may only read"
@@ -284,10 +278,6 @@ def _untouchable(path: NotePath, file: FileDraft) -> Refusal:
     return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path")
 
 
-def _is_dotted(path: NotePath) -> bool:
-    return path.startswith(".") or "/." in path
-
-
 def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
     """Return the first capability that a change needs and the client lacks.
 
@@ -302,12 +292,6 @@ def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
         needs.add("create")
     missing = needs - grants.capabilities
     return next((need for need in _CAPABILITY_PHRASES if need in missing), None)
-
-
-def _is_outside(file: FileDraft, grants: Grants, scope: Scope) -> bool:
-    """Return whether an existing note lies outside the editable scope; links that follow a move are exempt."""
-    is_new = file.before is None and file.base is None and file.target is None and file.trash is None
-    return file.cause == "asked" and not is_new and not grants.editable_in(file.path, scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +382,9 @@ def judge(
     # Refusals come before all else: neither a small size nor a person's approval lifts a path rule.
     refused = find_refusals(draft, grants, facts, scope)
     if refused:
-        return Verdict(kind="refuse", reason=_refusal_summary(refused), refusals=refused)
+        first, *others = refused
+        more = f" (and {len(others)} more)" if others else ""
+        return Verdict(kind="refuse", reason=f"{first.reason}{more}", refusals=refused)
     is_entry = log is not None and log.is_only_entry(draft)
     large = "" if is_entry else why_large(draft)
     outcome = grants.large if large else grants.small
@@ -463,11 +449,6 @@ def _refuse_to_non_person(why: str) -> Verdict:
     return Verdict(kind="refuse", reason=why, needs_person=True)
 
 
-def _refusal_summary(refused: tuple[Refusal, ...]) -> str:
-    more = len(refused) - 1
-    return refused[0].reason + (f" (and {more} more)" if more else "")
-
-
 def _why_many_files(draft: Draft, grants: Grants) -> str:
     if draft.named > grants.max_files:
         return f"it changes {draft.named} files; more than {grants.max_files} are always a proposal"
@@ -484,16 +465,8 @@ def _why_person_needed(draft: Draft, grants: Grants, facts: VaultFacts) -> str:
         for path in paths_of(file):
             if grants.is_guarded(path) or grants.is_guarded(facts.resolve_inside(path) or path):
                 return f"{display_name(path, file)} changes only with a person's word"
-        if _loses_foreign_mark(file, facts):
+        # Otherwise a client could move such a note away by its name, and then read it without being tainted.
+        is_foreign = file.trash is None and facts.foreign(file.path, file.before)
+        if is_foreign and not facts.foreign(file.place, file.after):
             return f"{display_name(file.path, file)} is untrusted content, and would no longer count as such"
     return ""
-
-
-def _loses_foreign_mark(file: FileDraft, facts: VaultFacts) -> bool:
-    """Return whether a change would let untrusted content count as the vault's own.
-
-    Otherwise a client could move such a note away by its name, and then read it without being tainted.
-    """
-    if file.trash is not None or not facts.foreign(file.path, file.before):
-        return False
-    return not facts.foreign(file.place, file.after)

@@ -85,9 +85,12 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
     match request:
         case EditText():
             replacement = text_replacement.replace_text(snapshot, request.old, request.new, count=request.count)
-            return _text_change(
-                replacement.splices, anchored=True, notices=_spelling_notices(request.path, replacement)
-            )
+            notices: tuple[str, ...] = ()
+            if replacement.normalised:
+                spellings, lines = ", ".join(replacement.differences), ", ".join(map(str, replacement.lines))
+                message = f"the old text was found only in another spelling ({spellings}), line {lines}"
+                notices = (f"{request.path}: {message}",)
+            return _text_change(replacement.splices, anchored=True, notices=notices)
         case AtPosition():
             position = positions.parse_position(request.position)
             splice = positions.resolve_position(snapshot, position, request.content)
@@ -106,22 +109,17 @@ def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Tex
             needs = frozenset[Capability]({"properties"})
             return TextChange(splices=edit.splices, needs=needs, anchored=True, notices=notices)
         case Rewrite():
-            return _text_change([_rewrite_all(snapshot, request.content)], anchored=True)
+            splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), request.content)
+            if splice.new == snapshot.raw[splice.start :]:
+                hint = "nothing has to be done"
+                raise BadInput("nothing would change: the note holds this text", hint=hint, code="no_change")
+            return _text_change([splice], anchored=True)
 
 
 def _text_change(new_splices: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
     """Build a change with the capabilities that its splices need: removing text needs more than adding it."""
     needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in new_splices}
     return TextChange(splices=tuple(new_splices), needs=frozenset(needs), anchored=anchored, notices=notices)
-
-
-def _spelling_notices(path: str, replacement: text_replacement.TextReplacement) -> tuple[str, ...]:
-    if not replacement.normalised:
-        return ()
-    lines = ", ".join(map(str, replacement.lines))
-    return (
-        f"{path}: the old text was found only in another spelling ({', '.join(replacement.differences)}), line {lines}",
-    )
 
 
 def _type_notices(path: str, edit: properties.PropertyEdit) -> tuple[str, ...]:
@@ -161,14 +159,6 @@ def _edit_property(snapshot: Snapshot, request: EditProperty) -> properties.Prop
             if not isinstance(value, str):
                 raise BadInput(f"{name!r} can't be renamed to {value!r}", hint="the new name is text")
             return properties.rename_property(snapshot, name, value)
-
-
-def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
-    splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
-    if splice.new == snapshot.raw[splice.start :]:
-        hint = "nothing has to be done"
-        raise BadInput("nothing would change: the note holds this text", hint=hint, code="no_change")
-    return splice
 
 
 def apply_all(note: Note, changes: Sequence[TextChange]) -> bytes:

@@ -78,20 +78,21 @@ class Submission:
 
 def report_files(draft: Draft) -> tuple[tuple[FileReport, ...], int]:
     """Report the files of a draft that its caller may see, and count the others."""
-    file_reports = tuple(_report_file(file) for file in draft.files if not file.hidden)
-    return file_reports, len(draft.files) - len(file_reports)
-
-
-def _report_file(file: FileDraft) -> FileReport:
-    text = file.after is not None and file.after != file.before
-    return FileReport(
-        path=file.path,
-        target=file.target,
-        action=_action_of(file),
-        before_hash=file.base,
-        after_hash=None if file.trash or file.after is None else parser.content_hash(file.after),
-        diff=diff.unified_diff(file.before or b"", file.after or b"", file.place) if text else "",
-    )
+    file_reports: list[FileReport] = []
+    for file in (file for file in draft.files if not file.hidden):
+        before, after = file.before or b"", file.after or b""
+        has_text = file.after is not None and file.after != file.before
+        file_reports.append(
+            FileReport(
+                path=file.path,
+                target=file.target,
+                action=_action_of(file),
+                before_hash=file.base,
+                after_hash=None if file.trash or file.after is None else parser.content_hash(file.after),
+                diff=diff.unified_diff(before, after, file.place) if has_text else "",
+            )
+        )
+    return tuple(file_reports), len(draft.files) - len(file_reports)
 
 
 def _action_of(file: FileDraft) -> Literal["edited", "created", "moved", "trashed", "linked"]:
@@ -131,12 +132,6 @@ class SubmitOptions:
     scope: Scope = access.EMPTY_SCOPE
 
 
-def _was_overtaken(error: ConflictError) -> bool:
-    """Return whether another writer changed files between reading and writing, so that a second attempt may succeed."""
-    conflicts = objects_in(error.details.get("conflicts"))
-    return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     """Access to write to one vault on behalf of one client."""
@@ -171,7 +166,10 @@ class Writer:
         try:
             return self.attempt(requests, options)
         except ConflictError as error:
-            if options.approved_by_person or not _was_overtaken(error):
+            # Another writer may have changed files between reading and writing, so that a second attempt may succeed.
+            conflicts = objects_in(error.details.get("conflicts"))
+            was_overtaken = bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
+            if options.approved_by_person or not was_overtaken:
                 raise
         # Under the lock no other client or process can write in between, so a second attempt is enough.
         return self.exclusively(lambda alone: alone.attempt(requests, options))
@@ -279,7 +277,21 @@ class Writer:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
         changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._may_know)
         for change in changes:
-            self._check_undo(change)
+            # By the current rules; a client that isn't a person may only undo its own changes.
+            touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
+            ends = [NotePath(end) for end in touched if not end.startswith(_TRASH_PREFIX)]
+            own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
+            if not self.grants.is_person and not (own and all(map(self.context.view.visible, ends))):
+                raise RefusedError(
+                    f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
+                    hint="a person can take back others: `knap undo`",
+                )
+            if (locked_path := next((end for end in ends if not self.grants.writable(end)), None)) is not None:
+                raise RefusedError(
+                    f"{change.id} can't be taken back: '{self.grants.client}' may not change '{locked_path}'",
+                    hint="the owner can allow it in the client's rules",
+                    code="not_writable",
+                )
         return changes
 
     def _may_know(self, change: Change) -> bool:
@@ -289,23 +301,6 @@ class Writer:
         ends = ({end for end in (file.before_path, file.after_path) if end} for file in change.files)
         visible = self.context.view.visible
         return any(all(end.startswith(_TRASH_PREFIX) or visible(NotePath(end)) for end in both) for both in ends)
-
-    def _check_undo(self, change: Change) -> None:
-        """Check an undo by the current rules; a client that isn't a person may only undo its own changes."""
-        touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
-        ends = [NotePath(end) for end in touched if not end.startswith(_TRASH_PREFIX)]
-        own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
-        if not self.grants.is_person and not (own and all(map(self.context.view.visible, ends))):
-            raise RefusedError(
-                f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
-                hint="a person can take back others: `knap undo`",
-            )
-        if (locked_path := next((end for end in ends if not self.grants.writable(end)), None)) is not None:
-            raise RefusedError(
-                f"{change.id} can't be taken back: '{self.grants.client}' may not change '{locked_path}'",
-                hint="the owner can allow it in the client's rules",
-                code="not_writable",
-            )
 
     def current_grants(self, run: str = "") -> Grants:
         """Return the client's current rules: a client that has read foreign text may only propose."""
@@ -478,17 +473,6 @@ class VaultWriters:
             untold=recovered,
         )
 
-    def _tidy(self) -> None:
-        """Copy the state's databases and prune what ended, once a day, also in a server that runs for weeks."""
-        today = datetime.now(UTC).date()
-        if self.backup_days == [today]:
-            return
-        self.backup_days[:] = [today]
-        # What couldn't be copied is told by `knap doctor`: writing goes on without.
-        _ = storage.back_up_daily(self.state.folder, max_bytes=self.settings.backup_bytes, today=today)
-        with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
-            _ = self.taints.prune(lambda: taint.find_stored_runs(self.settings.state_dir))
-
     def recover(self) -> None:
         """Finish or take back what was cut short since this was opened, unless its writer is still at work.
 
@@ -503,14 +487,28 @@ class VaultWriters:
 
     def writer(self, view: View, grants: Grants) -> Writer:
         """Create the writer of one client."""
-        self._tidy()
+        # Once a day, also in a server that runs for weeks: copy the databases, and prune what ended. What couldn't be
+        # copied is told by `knap doctor`: writing goes on without.
+        today = datetime.now(UTC).date()
+        if self.backup_days != [today]:
+            self.backup_days[:] = [today]
+            _ = storage.back_up_daily(self.state.folder, max_bytes=self.settings.backup_bytes, today=today)
+            with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
+                _ = self.taints.prune(lambda: taint.find_stored_runs(self.settings.state_dir))
         engine, state, settings = self.engine, self.state, self.settings
+
+        def version(name: str) -> bytes | None:
+            try:
+                return state.journal.content(name)
+            except NotFound:
+                return None
+
         return Writer(
             context=DraftContext(
                 view=view,
                 owner=engine.view,
                 graph=engine.graph,
-                read_version=_make_version_reader(state),
+                read_version=version,
                 catch_up=engine.catch_up,
                 journal=state.journal,
             ),
@@ -541,16 +539,6 @@ def _make_committer(state: State, environment: Callable[[], Mapping[str, str]]) 
     return commit
 
 
-def _make_version_reader(state: State) -> Callable[[str], bytes | None]:
-    def version(name: str) -> bytes | None:
-        try:
-            return state.journal.content(name)
-        except NotFound:
-            return None
-
-    return version
-
-
 _NOT_INDEXED: Final = "is large: search finds its new text after the next `knap index`, or while `knap watch` runs"
 
 
@@ -562,21 +550,17 @@ def _refresh_index(engine: "Engine", paths: Sequence[Path]) -> tuple[NotePath, .
     Returns:
         Files that are too large for that, and stay in the index as they were; none where a watcher takes them in.
     """
+    from knapper.index.engine import MAX_INLINE_BYTES  # noqa: PLC0415 - as late as the engine is
+
     with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
-        large = _find_large(engine, paths)
+        # Files that a search wouldn't index either, and whose names the index has, stay as they are.
+        large: dict[Path, NotePath] = {}
+        for path in paths:
+            with contextlib.suppress(OSError):  # moved or deleted
+                if path.stat().st_size > MAX_INLINE_BYTES:
+                    large[path] = NotePath(path.relative_to(engine.view.root).as_posix())
+        known = engine.store.states_of(large.values())
+        large = {path: name for path, name in large.items() if name in known}
         _ = engine.refresh_paths([path for path in paths if path not in large])
         return () if engine.is_followed else tuple(large.values())
     return ()
-
-
-def _find_large(engine: "Engine", paths: Sequence[Path]) -> dict[Path, NotePath]:
-    """Return those of some files that a search wouldn't index either, and whose names the index has."""
-    from knapper.index.engine import MAX_INLINE_BYTES  # noqa: PLC0415 - as late as the engine is
-
-    large: dict[Path, NotePath] = {}
-    for path in paths:
-        with contextlib.suppress(OSError):  # moved or deleted
-            if path.stat().st_size > MAX_INLINE_BYTES:
-                large[path] = NotePath(path.relative_to(engine.view.root).as_posix())
-    known = engine.store.states_of(large.values())
-    return {path: vault_path for path, vault_path in large.items() if vault_path in known}

@@ -102,7 +102,29 @@ def socket_url(bound_socket: socket.socket) -> str:
 
 def _bind_error(host: str, port: int, error: OSError, state_dir: Path | None) -> SetupError:
     if error.errno in {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}:
-        return _taken_error(host, port, state_dir)
+        other_port = f"`knap serve --port {port + 1 if port < _MAX_PORT else DEFAULT_PORT}`"
+        health = read_health(client_url(host, port)) if state_dir else None
+        if state_dir is None or health is None:
+            return SetupError(
+                f"port {port} of {host} is taken by another program",
+                hint=f"stop that one, or take another port: {other_port}",
+                code="port_taken",
+            )
+        record = read_record(state_dir)
+        if record is not None and record.instance == health.get("instance"):
+            return SetupError(
+                f"your server already answers at {record.url} (process {record.pid}, since {record.started})",
+                hint="`knap token page` opens its page; `knap service stop`, or Ctrl-C where it runs, ends it; "
+                f"{other_port} starts another one",
+                code="already_serving",
+            )
+        version = str(health.get("version"))
+        return SetupError(
+            f"port {port} of {host} has another Knapper{f' {version}' if _VERSION.fullmatch(version) else ''}: "
+            "one of another account, or with another state folder",
+            hint=f"take another port: {other_port}",
+            code="port_taken",
+        )
     if error.errno in {errno.EACCES, errno.EPERM}:
         return SetupError(
             f"port {port} of {host} isn't allowed to this user", hint="take one above 1023", code="port_forbidden"
@@ -115,33 +137,6 @@ def _bind_error(host: str, port: int, error: OSError, state_dir: Path | None) ->
 
 
 _VERSION: Final = re.compile(r"[\w.+-]{1,40}", re.ASCII)
-
-
-def _taken_error(host: str, port: int, state_dir: Path | None) -> SetupError:
-    """Return the error for a taken port, which says whose it is: this account's own server, another one, or neither."""
-    other_port = f"`knap serve --port {port + 1 if port < _MAX_PORT else DEFAULT_PORT}`"
-    health = read_health(client_url(host, port)) if state_dir else None
-    if state_dir is None or health is None:
-        return SetupError(
-            f"port {port} of {host} is taken by another program",
-            hint=f"stop that one, or take another port: {other_port}",
-            code="port_taken",
-        )
-    record = read_record(state_dir)
-    if record is not None and record.instance == health.get("instance"):
-        return SetupError(
-            f"your server already answers at {record.url} (process {record.pid}, since {record.started})",
-            hint="`knap token page` opens its page; `knap service stop`, or Ctrl-C where it runs, ends it; "
-            f"{other_port} starts another one",
-            code="already_serving",
-        )
-    version = str(health.get("version"))
-    return SetupError(
-        f"port {port} of {host} has another Knapper{f' {version}' if _VERSION.fullmatch(version) else ''}: "
-        "one of another account, or with another state folder",
-        hint=f"take another port: {other_port}",
-        code="port_taken",
-    )
 
 
 def client_url(host: str, port: int) -> str:
@@ -259,31 +254,23 @@ def read_health(url: str) -> Mapping[str, object] | None:
     No token is shown, and no proxy is asked: the address is this machine's.
     """
     try:
-        reply = _fetch_health(url)
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            return None
+        # Spoken by hand: an HTTP client takes 30 ms to import, and its time limit holds for each piece, so that a
+        # program which sends a byte a second would be listened to for hours.
+        deadline, reply = time.monotonic() + _PROBE_S, b""
+        with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
+            connection.sendall(f"GET /health HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode("ascii"))
+            while len(reply) < _MAX_REPLY_BYTES and (left_s := deadline - time.monotonic()) > 0:
+                connection.settimeout(left_s)
+                piece = connection.recv(_PIECE_BYTES)
+                if not piece:
+                    break
+                reply += piece
         head, _, body = reply.partition(b"\r\n\r\n")
         decoded: object = json.loads(body) if head.split(b" ")[1:2] == [b"200"] else None
     except (OSError, ValueError, RecursionError):
         return None
     health = object_or_empty(decoded)
     return health if health.get("product") == PRODUCT else None
-
-
-def _fetch_health(url: str) -> bytes:
-    """Return the reply of whatever listens at an address, with its head.
-
-    Spoken by hand: an HTTP client takes 30 ms to import, and its time limit holds for each piece, so that a program
-    which sends a byte a second would be listened to for hours.
-    """
-    parts = urlsplit(url)
-    if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(url)
-    deadline, reply = time.monotonic() + _PROBE_S, b""
-    with socket.create_connection((parts.hostname, parts.port or 80), timeout=_PROBE_S) as connection:
-        connection.sendall(f"GET /health HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode("ascii"))
-        while len(reply) < _MAX_REPLY_BYTES and (left_s := deadline - time.monotonic()) > 0:
-            connection.settimeout(left_s)
-            piece = connection.recv(_PIECE_BYTES)
-            if not piece:
-                break
-            reply += piece
-    return reply

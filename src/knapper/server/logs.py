@@ -154,12 +154,14 @@ class RequestTracing:
             took_ms = round((time.monotonic() - began) * 1000)
             who = security.client_of(scope) if security.is_authenticated(scope) else "-"
             REQUEST_LOG.info(
-                "%s %s %s %s %d %d ms", trace_id, who, _logged_method(scope), _logged_route(scope), status, took_ms
+                "%s %s %s %s %d %d ms",
+                trace_id,
+                who,
+                scope["method"] if scope["method"] in _KNOWN_METHODS else "?",
+                _logged_route(scope),
+                status,
+                took_ms,
             )
-
-
-def _logged_method(scope: Scope) -> str:
-    return scope["method"] if scope["method"] in _KNOWN_METHODS else "?"
 
 
 def _logged_route(scope: Scope) -> str:
@@ -184,7 +186,7 @@ class PathRedaction:
 
     def redact(self, text: str) -> str:
         """Shorten the folders in a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
-        return self.pattern.sub(_replacement, text) if self.pattern else text
+        return self.pattern.sub(lambda match: "" if match["inside"] else _REDACTED, text) if self.pattern else text
 
     def redact_error(self, error: KnapError) -> KnapError:
         """Return an error redacted for clients."""
@@ -231,7 +233,3 @@ def redact_error(scope: Scope, error: KnapError) -> KnapError:
     if (redacted.message, redacted.hint) != (error.message, error.hint):
         REDACTION_LOG.warning("%s %s: %r", request_id(scope), error.code, error.message)
     return redacted
-
-
-def _replacement(match: re.Match[str]) -> str:
-    return "" if match["inside"] else _REDACTED

@@ -292,7 +292,9 @@ class TokenAuthentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http" or self._is_open(scope["path"]):
+        path: str = scope.get("path", "")
+        is_open = path in self._open or (self._open_below and path.startswith(self._open_below))
+        if scope["type"] != "http" or is_open:
             await self.app(scope, receive, send)
             return
         try:
@@ -305,9 +307,6 @@ class TokenAuthentication:
             return
         self._keys.paired.note_use(paired)
         await _RevocableExchange(self.app, self._keys.paired, paired).run(scope, receive, send)
-
-    def _is_open(self, path: str) -> bool:
-        return path in self._open or bool(self._open_below and path.startswith(self._open_below))
 
     def _authenticate(self, scope: Scope) -> PairedClient | None:
         """Record a request's client, and return it if it is a paired one.
@@ -371,7 +370,18 @@ class _RevocableExchange:
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; another process may revoke the client meanwhile, so its file is looked at."""
-        answer = asyncio.create_task(_call(self._app, scope, receive, self._make_send(scope, send)))
+
+        async def checked(message: Message) -> None:
+            is_end = message["type"] == "http.response.body" and not message.get("more_body", False)
+            # Whoever was told a length hears the rest of it: that much is one message, sent at once.
+            if not (self._is_started and is_end) and not self._may_hear(scope):
+                return
+            if message["type"] == "http.response.body" and not self._is_started:
+                return
+            self._is_started, self._is_complete = True, self._is_complete or is_end
+            await send(message)
+
+        answer = asyncio.ensure_future(self._app(scope, receive, checked))
         try:
             while not (await asyncio.wait({answer}, timeout=_REVOKED_LOOK_S))[0]:
                 if not self._may_hear(scope):
@@ -391,23 +401,6 @@ class _RevocableExchange:
 
     def _may_hear(self, scope: Scope) -> bool:
         return bool(scope.get("state", {}).get(_LAST_REPLY_KEY)) or self._clients.is_current(self._client)
-
-    def _make_send(self, scope: Scope, send: Send) -> Send:
-        async def checked(message: Message) -> None:
-            is_end = message["type"] == "http.response.body" and not message.get("more_body", False)
-            # Whoever was told a length hears the rest of it: that much is one message, sent at once.
-            if not (self._is_started and is_end) and not self._may_hear(scope):
-                return
-            if message["type"] == "http.response.body" and not self._is_started:
-                return
-            self._is_started, self._is_complete = True, self._is_complete or is_end
-            await send(message)
-
-        return checked
-
-
-async def _call(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    await app(scope, receive, send)
 
 
 _CORS_METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
@@ -434,8 +427,13 @@ class OriginRules:
 
     def accepts_host(self, host: str) -> bool:
         """Return whether a Host header means this server."""
-        name = _host_name(host)
-        if name is None:
+        if host.startswith("["):  # ``[::1]:25627`` is ``::1``
+            name, bracket, port = host[1:].partition("]")
+            is_valid = bool(bracket) and _is_port(port)
+        else:
+            name, colon, port = host.partition(":")
+            is_valid = bool(name) and _is_port(colon + port)
+        if not is_valid:
             return False
         return (
             name in self.hosts
@@ -488,9 +486,28 @@ class OriginCheck:
         if refusal is not None:
             await error_reply(refusal)(scope, receive, send)
         elif scope["method"] == "OPTIONS" and origin and "access-control-request-method" in headers:
-            await _preflight_reply(origin, headers, is_listed=self._rules.is_listed(origin))(scope, receive, send)
+            headers_out = {"vary": "Origin"}
+            if self._rules.is_listed(origin):
+                headers_out |= {
+                    "access-control-allow-origin": origin,
+                    "access-control-allow-methods": _CORS_METHODS,
+                    "access-control-allow-headers": _CORS_HEADERS,
+                    "access-control-max-age": _CORS_MAX_AGE_S,
+                }
+                if headers.get("access-control-request-private-network") == "true":
+                    headers_out["access-control-allow-private-network"] = "true"
+            await Response(status_code=204, headers={**REPLY_HEADERS, **headers_out})(scope, receive, send)
         elif origin and self._rules.is_listed(origin):
-            await self.app(scope, receive, _send_with_cors(send, origin))
+
+            async def opened(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    reply_headers = MutableHeaders(scope=message)
+                    reply_headers["access-control-allow-origin"] = origin
+                    reply_headers["access-control-expose-headers"] = _EXPOSED_HEADERS
+                    add_header(reply_headers, "vary", "Origin")
+                await send(message)
+
+            await self.app(scope, receive, opened)
         else:
             await self.app(scope, receive, send)
 
@@ -512,41 +529,6 @@ class OriginCheck:
                 code="origin_refused",
             )
         return None
-
-
-def _preflight_reply(origin: str, headers: Headers, *, is_listed: bool) -> Response:
-    headers_out = {"vary": "Origin"}
-    if is_listed:
-        headers_out |= {
-            "access-control-allow-origin": origin,
-            "access-control-allow-methods": _CORS_METHODS,
-            "access-control-allow-headers": _CORS_HEADERS,
-            "access-control-max-age": _CORS_MAX_AGE_S,
-        }
-        if headers.get("access-control-request-private-network") == "true":
-            headers_out["access-control-allow-private-network"] = "true"
-    return Response(status_code=204, headers={**REPLY_HEADERS, **headers_out})
-
-
-def _send_with_cors(send: Send, origin: str) -> Send:
-    async def opened(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers["access-control-allow-origin"] = origin
-            headers["access-control-expose-headers"] = _EXPOSED_HEADERS
-            add_header(headers, "vary", "Origin")
-        await send(message)
-
-    return opened
-
-
-def _host_name(host: str) -> str | None:
-    """Strip the port: ``[::1]:25627`` is ``::1``; None for an invalid host."""
-    if host.startswith("["):
-        inner, bracket, port_text = host[1:].partition("]")
-        return inner if bracket and _is_port(port_text) else None
-    name, colon, port = host.partition(":")
-    return name if name and _is_port(colon + port) else None
 
 
 def _is_port(text: str) -> bool:
@@ -588,7 +570,8 @@ class RateLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it with ``Retry-After``."""
-        wait_s = self._wait(scope) if scope["type"] == "http" else 0.0
+        is_counted = scope["type"] == "http" and is_authenticated(scope)
+        wait_s = self._buckets.take(client_of(scope)) if self._buckets is not None and is_counted else 0.0
         if not wait_s:
             await self.app(scope, receive, send)
             return
@@ -598,11 +581,6 @@ class RateLimit:
             code="too_many_requests",
         )
         await error_reply(error, {"retry-after": str(math.ceil(wait_s))})(scope, receive, send)
-
-    def _wait(self, scope: Scope) -> float:
-        if self._buckets is None or not is_authenticated(scope):
-            return 0.0
-        return self._buckets.take(client_of(scope))
 
 
 BODY_TIMEOUT_S: Final = 30.0
@@ -633,21 +611,31 @@ class BodyIntake:
                 raise BadInput("the length of the body isn't a number", code="bad_request")
             if len(declared) > len(str(self._max_bytes)) or int(declared) > self._max_bytes:
                 raise self._too_large()
-            body = await self._read(receive)
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    body = await self._gather(receive)
+            except TimeoutError:
+                raise CallerError(f"the body didn't come within {self._timeout_s:g} s", code="too_slow") from None
         except CallerError as error:
-            # what was sent isn't taken in to its end, so nothing else can come by this connection
-            await _refuse_and_drain(error_reply(error, {"connection": "close"}), scope, receive, send)
+            # What was sent isn't taken in to its end, so nothing else can come by this connection. Read on for a moment
+            # after the reply: a client still sending when the connection closes never sees it.
+            async def unended(message: Message) -> None:
+                await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+            await error_reply(error, {"connection": "close"})(scope, receive, unended)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    while (await receive()).get("more_body", False):
+                        pass
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
             return
         if body is not None:
-            await self.app(scope, _replay_body(body, receive), send)
+            messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def _read(self, receive: Receive) -> bytes | None:
-        """Return the whole body; None if the client has gone."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._gather(receive)
-        except TimeoutError:
-            raise CallerError(f"the body didn't come within {self._timeout_s:g} s", code="too_slow") from None
+            async def again() -> Message:
+                return messages.pop() if messages else await receive()
+
+            await self.app(scope, again, send)
 
     async def _gather(self, receive: Receive) -> bytes | None:
         body = bytearray()
@@ -667,27 +655,3 @@ class BodyIntake:
             hint="send less at once; server.max_body_mb sets the limit",
             code="too_large",
         )
-
-
-async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Reply, and read on for a moment: a client still sending when the connection closes never sees the reply."""
-
-    async def unended(message: Message) -> None:
-        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
-
-    await reply(scope, receive, unended)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_LINGER_S):
-            while (await receive()).get("more_body", False):
-                pass
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Replay the body once, then pass on later messages."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return again

@@ -325,7 +325,7 @@ class StreamShutdown:
             await self.app(scope, receive, send)
             return
         stream = _EventStreamSender(send)
-        answer_task = asyncio.create_task(_call_app(self.app, scope, receive, stream.send))
+        answer_task = asyncio.ensure_future(self.app(scope, receive, stream.send))
         forget = self._stop.subscribe(stream.end_soon(answer_task, scope))
         try:
             await answer_task
@@ -362,10 +362,6 @@ class _EventStreamSender:
                 self.is_ended = answer_task.cancel()
 
         return lambda: _call_in_loop(loop, end)
-
-
-async def _call_app(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    await app(scope, receive, send)
 
 
 def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
@@ -463,7 +459,7 @@ class _WatcherSupervisor:
         pause = pause_s
         while not self.stop.is_set():
             began = loop.time()
-            work_future = self.pool.submit(self._work)
+            work_future = self.pool.submit(lambda: self.follow(self.opened(), self.stop))
             await asyncio.gather(asyncio.wrap_future(work_future), return_exceptions=True)
             if self.stop.is_set():
                 return
@@ -478,9 +474,6 @@ class _WatcherSupervisor:
             )
             await asyncio.sleep(pause)
             pause = min(2 * pause, _MAX_RESTART_PAUSE_S)
-
-    def _work(self) -> None:
-        self.follow(self.opened(), self.stop)
 
 
 def _log_damage(outcome: "RefreshOutcome") -> None:

@@ -353,26 +353,25 @@ def join_grants(own: Grants, asker: Grants) -> Grants:
     """
     if own.write and asker.write and own.write != asker.write:
         raise _conflict_error("write", asker.client)
+    # Neither of *linked* and *context* includes the other, but both include the open note.
+    editable: EditableScope = "current"
+    if own.editable == "all":
+        editable = asker.editable
+    elif asker.editable in {own.editable, "all"}:
+        editable = own.editable
     return replace(
         own,
         capabilities=own.capabilities & asker.capabilities,
         write=own.write or asker.write,
         read_only=(*own.read_only, *asker.read_only),
         is_read_only=own.is_read_only or asker.is_read_only,
-        editable=_join_editable(own.editable, asker.editable),
+        editable=editable,
         small=stricter(own.small, asker.small),
         large=stricter(own.large, asker.large),
         max_files=min(own.max_files, asker.max_files),
         guarded=(*own.guarded, *asker.guarded),
         behalf=own.behalf or ("" if asker.is_person else asker.client),
     )
-
-
-def _join_editable(own: EditableScope, asker: EditableScope) -> EditableScope:
-    """Combine two scopes; neither of *linked* and *context* includes the other, but both include the open note."""
-    if own == "all":
-        return asker
-    return own if asker in {own, "all"} else "current"
 
 
 def _conflict_error(name: str, client: str) -> SetupError:

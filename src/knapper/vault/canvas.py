@@ -1,7 +1,7 @@
 """Parse Obsidian canvas and base files into links and searchable text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from knapper import jsonscan
@@ -73,11 +73,29 @@ class _CanvasReader:
         for string in self._strings:
             name = string.path[2]
             if name in _FILE_FIELDS and string.value:
-                link_list.append(self._file(string, subpaths if name == "file" else {}))
+                subpath = subpaths.get(string.path[:2]) if name == "file" else None
+                link = self._link("canvas", string, subpath or string)
+                if subpath is not None:
+                    headings, block = markdown.split_fragment(subpath.value)
+                    link = link._replace(headings=headings, block=block)
+                link_list.append(link)
             elif name == "url" and string.value:
                 link_list.append(self._link("external", string, string))
-            elif name == "text":
-                link_list += self._in_text(string)
+            elif name == "text" and ("[" in string.value or "://" in string.value):
+                # A card's text is Markdown; the spans of its links are mapped to the JSON.
+                places = OffsetMap(self._text[string.start : string.stop], self._offsets[string.start])
+                link_list += [
+                    link._replace(
+                        kind="external" if link.kind == "external" else "canvas",
+                        start=places.file_offset(link.start),
+                        stop=places.file_offset(link.stop),
+                        target_start=places.file_offset(link.target_start),
+                        target_stop=places.file_offset(link.target_stop),
+                        line=self._lines.line_number(places.file_offset(link.start)),
+                        key=self._key(string),
+                    )
+                    for link in parser.parse_links(string.value.encode()).links
+                ]
         return sorted(link_list, key=lambda link: link.target_start)
 
     def passages(self) -> list[Passage]:
@@ -97,14 +115,6 @@ class _CanvasReader:
     def _key(self, string: JSONString) -> str:
         return self._ids.get(string.path[:2], "")
 
-    def _file(self, string: JSONString, subpaths: Mapping[tuple[str | int, ...], JSONString]) -> Link:
-        subpath = subpaths.get(string.path[:2])
-        link = self._link("canvas", string, subpath or string)
-        if subpath is None:
-            return link
-        headings, block = markdown.split_fragment(subpath.value)
-        return link._replace(headings=headings, block=block)
-
     def _link(self, kind: LinkKind, target: JSONString, span: JSONString) -> Link:
         return Link(
             kind=kind,
@@ -119,23 +129,6 @@ class _CanvasReader:
             line=self._lines.line_number(self._offsets[target.start]),
             key=self._key(target),
         )
-
-    def _in_text(self, string: JSONString) -> Iterator[Link]:
-        """Parse a card's text as Markdown, and map the spans of its links to the JSON."""
-        if "[" not in string.value and "://" not in string.value:
-            return
-        start = self._offsets[string.start]
-        places = OffsetMap(self._text[string.start : string.stop], start)
-        for link in parser.parse_links(string.value.encode()).links:
-            yield link._replace(
-                kind="external" if link.kind == "external" else "canvas",
-                start=places.file_offset(link.start),
-                stop=places.file_offset(link.stop),
-                target_start=places.file_offset(link.target_start),
-                target_stop=places.file_offset(link.target_stop),
-                line=self._lines.line_number(places.file_offset(link.start)),
-                key=self._key(string),
-            )
 
 
 _LINK_CALL: Final = re.compile(
@@ -186,26 +179,24 @@ def _base_links(data: bytes, text: str, base: int, lines: Lines) -> Iterator[Lin
     for key, node in frontmatter.list_scalars(root):
         span = (offsets[node.start_mark.index], offsets[node.end_mark.index])
         text_links = [link._replace(kind="base") for link in frontmatter.find_wikilinks(data, span, (key, node), lines)]
-        text_links += _call_links(data, span, key, lines)
+        for match in _LINK_CALL.finditer(data, *span):
+            inner, (start, stop) = match["inner"], match.span("inner")
+            if inner.startswith(b"[["):
+                continue
+            target, _ = markdown.parse_wikilink_target(inner, start)
+            text_links.append(
+                Link(
+                    kind="base",
+                    target=target.name,
+                    headings=target.headings,
+                    block=target.block,
+                    alias=None,
+                    start=start,
+                    stop=stop,
+                    target_start=target.start,
+                    target_stop=target.stop,
+                    line=lines.line_number(start),
+                    key=key,
+                )
+            )
         yield from sorted(text_links, key=lambda link: link.start)
-
-
-def _call_links(data: bytes, span: tuple[int, int], key: str, lines: Lines) -> Iterator[Link]:
-    for match in _LINK_CALL.finditer(data, *span):
-        inner = match["inner"]
-        if inner.startswith(b"[["):
-            continue
-        target, _ = markdown.parse_wikilink_target(inner, match.start("inner"))
-        yield Link(
-            kind="base",
-            target=target.name,
-            headings=target.headings,
-            block=target.block,
-            alias=None,
-            start=match.start("inner"),
-            stop=match.end("inner"),
-            target_start=target.start,
-            target_stop=target.stop,
-            line=lines.line_number(match.start("inner")),
-            key=key,
-        )

@@ -162,7 +162,10 @@ def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> Reso
     try:
         return find_path(root, path, must_exist=must_exist)
     except NotFound:
-        raise missing_file_error(path, nearest_paths(path, _candidate_paths(root, path))) from None
+        # Paths that a mistyped one may mean: first those of its own folder, then those of a short walk.
+        real, starts = os.path.realpath(root), dict.fromkeys((parent_folder(path), ""))
+        near = (found for start in starts for found in islice(walk_files(real, start), SCANNED_NAMES))
+        raise missing_file_error(path, nearest_paths(path, near)) from None
 
 
 def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
@@ -173,13 +176,6 @@ def missing_file_error(path: NotePath, nearest: Sequence[str]) -> NotFound:
         else "list or search the vault for its name"
     )
     return NotFound(f"no file {quote_path(path)} in the vault", hint=hint, details={"nearest": list(nearest)})
-
-
-def _candidate_paths(root: Path, path: NotePath) -> Iterator[str]:
-    """Return paths that a mistyped one may mean: first those of its own folder, then those of a short walk."""
-    real = os.path.realpath(root)
-    for start in dict.fromkeys((parent_folder(path), "")):
-        yield from islice(walk_files(real, start), SCANNED_NAMES)
 
 
 def walk_files(real_root: str, start: str = "", *, with_hidden: bool = False) -> Iterator[str]:
@@ -203,12 +199,8 @@ def walk_files(real_root: str, start: str = "", *, with_hidden: bool = False) ->
         pending += [f"{folder}{name}/" for name, is_folder, is_link in reversed(shown) if is_folder and not is_link]
 
 
-def _always_visible(_: NotePath) -> bool:
-    return True
-
-
 def find_path(
-    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = _always_visible
+    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = lambda _: True
 ) -> ResolvedFile:
     """Return what a path refers to on disk, like `resolve_path` but without the search for similar names.
 

@@ -11,7 +11,7 @@ import yaml
 
 from knapper.jsontypes import JSONValue
 from knapper.vault import links, markdown, source
-from knapper.vault.source import Frontmatter, Lines, Link, LinkKind, Problem
+from knapper.vault.source import Frontmatter, Lines, Link, Problem
 
 if TYPE_CHECKING:
     from yaml import BaseLoader as _Loader
@@ -78,7 +78,12 @@ def compose_yaml(text: str) -> yaml.Node | None:
         finally:
             loader.dispose()  # pyright: ignore[reportUnknownMemberType]
     except yaml.YAMLError as error:
-        raise _describe_error(error) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "can't be read"
+        position = getattr(mark, "index", None)
+        if position is None:
+            position = getattr(error, "position", 0)
+        raise InvalidYAMLError(str(reason), int(position)) from None
     except RecursionError:
         # Only the Python parser (used where libyaml is missing) raises it, and only when called with little stack left.
         raise InvalidYAMLError("nested too deep", 0) from None
@@ -96,15 +101,6 @@ def _check_depth(text: str) -> None:
                 raise InvalidYAMLError("nested too deep", event.start_mark.index)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-
-
-def _describe_error(error: yaml.YAMLError) -> InvalidYAMLError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "can't be read"
-    position = getattr(mark, "index", None)
-    if position is None:
-        position = getattr(error, "position", 0)
-    return InvalidYAMLError(str(reason), int(position))
 
 
 class YamlReader:
@@ -182,19 +178,15 @@ def read_scalar(node: yaml.ScalarNode) -> JSONValue:
     if node.tag == _TEXT_TAG:
         return text
     if node.tag == _PLAIN_TAG or node.tag in _PLAIN_VALUE_TAGS:
-        return _read_plain_scalar(text)
+        if text in _WORD_VALUES:
+            return _WORD_VALUES[text]
+        if _INT.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text):
+            number = float(text)
+            return number if math.isfinite(number) else text
+        return text
     raise InvalidYAMLError(f"the tag {node.tag} isn't plain YAML", node.start_mark.index)
-
-
-def _read_plain_scalar(text: str) -> JSONValue:
-    if text in _WORD_VALUES:
-        return _WORD_VALUES[text]
-    if _INT.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        return number if math.isfinite(number) else text
-    return text
 
 
 _OPENING: Final = re.compile(rb"---[ \t]*(?:\r\n|\n|\r)")
@@ -250,20 +242,21 @@ def read_properties(data: bytes) -> Properties | None:
     root: yaml.Node | None = None
     values: dict[str, JSONValue] = {}
     valid = True
-    problems: tuple[Problem, ...] = ()
+    problems: list[Problem] = []
     offsets: Sequence[int] = ()
     try:
         root = compose_yaml(text)
         reader = YamlReader()
         values = reader.read_mapping(root)
-        problems = tuple(
-            _duplicate_problem(data, yaml_start, text, *twice) for twice in reader.duplicates[:_MAX_DUPLICATES]
-        )
+        for key, index in reader.duplicates[:_MAX_DUPLICATES]:
+            line = source.line_number_at(data, yaml_start + len(text[:index].encode()))
+            message = f"the property {key!r} is repeated in line {line}; the last one counts"
+            problems.append(Problem(code="duplicate_key", message=message, line=line))
         offsets = list_byte_offsets(text, yaml_start)
     except InvalidYAMLError as error:
         line = source.line_number_at(data, yaml_start + len(text.rstrip()[: error.index].encode()))
         message = f"the properties in line {line} can't be read: {error.reason}"
-        problems = (Problem(code="invalid_yaml", message=message, line=line),)
+        problems = [Problem(code="invalid_yaml", message=message, line=line)]
         root, valid = None, False
     block = Frontmatter(
         start=block_start,
@@ -274,13 +267,7 @@ def read_properties(data: bytes) -> Properties | None:
         end_line=source.line_number_at(data, stop - 1),
         valid=valid,
     )
-    return Properties(frontmatter=block, problems=problems, root=root, offsets=offsets)
-
-
-def _duplicate_problem(data: bytes, yaml_start: int, text: str, key: str, index: int) -> Problem:
-    line = source.line_number_at(data, yaml_start + len(text[:index].encode()))
-    message = f"the property {key!r} is repeated in line {line}; the last one counts"
-    return Problem(code="duplicate_key", message=message, line=line)
+    return Properties(frontmatter=block, problems=tuple(problems), root=root, offsets=offsets)
 
 
 def list_byte_offsets(text: str, first: int) -> Sequence[int]:
@@ -314,8 +301,29 @@ def find_property_links(data: bytes, properties: Properties, lines: Lines) -> It
         yield from find_wikilinks(data, span, (key, node), lines)
         markdown_match = _MARKDOWN_LINK.fullmatch(str(node.value).strip())
         match_start = data.find(markdown_match.string.encode(), *span) if markdown_match else -1
-        if markdown_match and match_start >= 0:
-            yield from _parse_markdown_link(data, match_start, (key, markdown_match), lines)
+        if markdown_match is None or match_start < 0:
+            continue
+        opening = match_start + len(markdown_match.string[: markdown_match.start("inner")].encode())
+        stop = match_start + len(markdown_match.group().encode())
+        destination_span = markdown.find_destination_span(data, opening, stop)
+        destination = data[destination_span[0] : destination_span[1]].decode()
+        if not destination:
+            continue
+        external = links.is_external(markdown.unescape_destination(destination))
+        target = markdown.parse_markdown_target(destination, destination_span)
+        yield Link(
+            kind="external" if external else "property",
+            target=markdown.unescape_destination(destination) if external else target.name,
+            headings=() if external else target.headings,
+            block="" if external else target.block,
+            alias=markdown_match["text"],
+            start=match_start,
+            stop=stop,
+            target_start=destination_span[0],
+            target_stop=destination_span[1] if external else target.stop,
+            line=lines.line_number(match_start),
+            key=key,
+        )
 
 
 def list_scalars(root: yaml.Node) -> Iterator[tuple[str, yaml.ScalarNode]]:
@@ -364,34 +372,6 @@ def find_wikilinks(
             line=lines.line_number(match.start()),
             key=key,
         )
-
-
-def _parse_markdown_link(
-    data: bytes, start: int, scalar_match: tuple[str, re.Match[str]], lines: Lines
-) -> Iterator[Link]:
-    key, match = scalar_match
-    opening = start + len(match.string[: match.start("inner")].encode())
-    stop = start + len(match.group().encode())
-    destination_span = markdown.find_destination_span(data, opening, stop)
-    destination = data[destination_span[0] : destination_span[1]].decode()
-    if not destination:
-        return
-    external = links.is_external(markdown.unescape_destination(destination))
-    target = markdown.parse_markdown_target(destination, destination_span)
-    kind: LinkKind = "external" if external else "property"
-    yield Link(
-        kind=kind,
-        target=markdown.unescape_destination(destination) if external else target.name,
-        headings=() if external else target.headings,
-        block="" if external else target.block,
-        alias=match["text"],
-        start=start,
-        stop=stop,
-        target_start=destination_span[0],
-        target_stop=destination_span[1] if external else target.stop,
-        line=lines.line_number(start),
-        key=key,
-    )
 
 
 def _unquote(text: str, style: str) -> str:

@@ -104,7 +104,7 @@ class PreparedTarget:
         if len(matches) < 2:
             return Resolution(path=matches[0] if matches else exact)
         self._in_folders = _group_by_folded_path(matches)
-        self._ambiguous = tuple(sorted(matches, key=_path_rank))
+        self._ambiguous = tuple(sorted(matches, key=lambda path: (len(path), path)))
         return Resolution(path=self._ambiguous[0], ambiguous=self._ambiguous)
 
 
@@ -165,14 +165,12 @@ def _pick_at(folded_path: str, target: str, files_by_path: Mapping[str, Sequence
     matches = next(
         (files_by_path[spelling] for spelling in reversed(_spellings(folded_path)) if spelling in files_by_path), ()
     )
-    return _pick_spelling(target, matches) if len(matches) > 1 else next(iter(matches), None)
-
-
-def _pick_spelling(target: str, candidates: Sequence[NotePath]) -> NotePath:
-    """Choose among files whose paths differ only in case: the one spelled like the target, else the last."""
+    if len(matches) <= 1:
+        return next(iter(matches), None)
+    # Their paths differ only in case: the one spelled like the target, else the last.
     name = _normalize_spelling(target.replace("\\", "/")).strip().lstrip("./")
-    same_spelling = (path for path in candidates if _normalize_spelling(path).endswith(_spellings(name)))
-    return next(same_spelling, candidates[-1])
+    same_spelling = (path for path in matches if _normalize_spelling(path).endswith(_spellings(name)))
+    return next(same_spelling, matches[-1])
 
 
 def _normalize_spelling(path: str) -> str:
@@ -183,7 +181,3 @@ def _files_ending_with(folded_path: str, candidates: Sequence[NotePath]) -> list
     """List the files whose path ends with the target, beginning at a folder boundary."""
     endings = tuple("/" + spelling for spelling in _spellings(folded_path))
     return list(dict.fromkeys(p for p in candidates if ("/" + paths.fold_target(p)).endswith(endings)))
-
-
-def _path_rank(path: NotePath) -> tuple[int, str]:
-    return len(path), path

@@ -192,11 +192,25 @@ class _EventCollector:
         if name in _BLOCK_KINDS:
             self._block_start(name, data, start, stop)
         elif name in _ROW_TAGS:
-            self._row_start(name, start, stop)
+            owner = self._open[-1]
+            owner.rows.append(start)
+            if name == "Item":
+                part = MarkdownBlock("item", start, stop, owner, [])
+                self.collected.blocks.append(part)
+                self._open.append(part)
         else:
             self._at_text_start = True
             if name in _LINK_TAGS:
-                self._anchor_start(name, cast("dict[str, object]", data), start, stop)
+                tag_data = cast("dict[str, object]", data)
+                link_type = tag_data["link_type"]
+                form: LinkForm = _LINK_FORMS.get(link_type, "inline") if isinstance(link_type, str) else "wiki"
+                text_start = start + (2 if name == "Image" else 1)
+                anchor = RawLink(
+                    form, name == "Image", start, stop, str(tag_data["dest_url"]), str(tag_data["id"]), text_start
+                )
+                if len(self._open_links) < _MAX_NESTED_LINKS:
+                    self.collected.links.append(anchor)
+                self._open_links.append(anchor)
 
     def _block_start(self, name: str, data: object, start: int, stop: int) -> None:
         parent = self._open[-1] if self._open else None
@@ -215,23 +229,6 @@ class _EventCollector:
             self.collected.code.append((start, stop))
         elif name == "HtmlBlock":
             self.collected.html.append((start, stop))
-
-    def _row_start(self, name: str, start: int, stop: int) -> None:
-        owner = self._open[-1]
-        owner.rows.append(start)
-        if name == "Item":
-            part = MarkdownBlock("item", start, stop, owner, [])
-            self.collected.blocks.append(part)
-            self._open.append(part)
-
-    def _anchor_start(self, name: str, data: dict[str, object], start: int, stop: int) -> None:
-        link_type = data["link_type"]
-        form: LinkForm = _LINK_FORMS.get(link_type, "inline") if isinstance(link_type, str) else "wiki"
-        text_start = start + (2 if name == "Image" else 1)
-        anchor = RawLink(form, name == "Image", start, stop, str(data["dest_url"]), str(data["id"]), text_start)
-        if len(self._open_links) < _MAX_NESTED_LINKS:
-            self.collected.links.append(anchor)
-        self._open_links.append(anchor)
 
     def _stop(self, tag: object, stop: int) -> None:
         self._at_text_start = False
@@ -368,19 +365,16 @@ def _mask_body(body: bytes, hidden: Sequence[_HiddenSpan]) -> bytes:
     pieces: list[bytes] = []
     copied_to = 0
     for span in hidden:
-        pieces += (body[copied_to : span.start], _mask_span(body, span))
+        inner = body[span.start : span.stop]
+        lead = body[max(0, span.start - _MAX_LEAD) : span.start]
+        starts_line = not lead or lead[-1:] in b"\r\n" or not lead.strip(b" \t")
+        if starts_line and _LINE_TAIL.match(body, span.stop):
+            masked = _NOT_ENDING.sub(b" ", inner)
+        else:
+            masked = _NOT_SPACE.sub(b"x", inner)
+        pieces += (body[copied_to : span.start], masked)
         copied_to = span.stop
     return b"".join((*pieces, body[copied_to:]))
-
-
-def _mask_span(body: bytes, span: _HiddenSpan) -> bytes:
-    inner = body[span.start : span.stop]
-    lead = body[max(0, span.start - _MAX_LEAD) : span.start]
-    if not _LINE_TAIL.match(body, span.stop):
-        return _NOT_SPACE.sub(b"x", inner)
-    if not lead or lead[-1:] in b"\r\n" or not lead.strip(b" \t"):
-        return _NOT_ENDING.sub(b" ", inner)
-    return _NOT_SPACE.sub(b"x", inner)
 
 
 WIKILINK: Final = re.compile(rb"!?\[\[((?:[^\[\]\r\n]|\](?!\])|\[(?!\[))*)\]\]")
@@ -461,9 +455,18 @@ class LinkReader:
             start = match.start()
             if covers.contains(start) or self._data[start - 1 : start].isalnum():
                 continue
-            address = _strip_address_tail(match.group())
-            stop = start + len(address)
-            target = LinkTarget(name=address.decode(), headings=(), block="", start=start, stop=stop)
+            # Without the punctuation that ends a sentence, and an unmatched closing bracket.
+            address = match.group()
+            size, surplus = len(address), address.count(b")") - address.count(b"(")
+            while size:
+                last = address[size - 1]
+                if last == ord(")") and surplus > 0:
+                    surplus -= 1
+                elif last not in _ADDRESS_TAIL:
+                    break
+                size -= 1
+            stop = start + size
+            target = LinkTarget(name=address[:size].decode(), headings=(), block="", start=start, stop=stop)
             yield self._link("external", target, None, (start, stop))
 
     def _link_from(self, anchor: RawLink) -> Link | None:
@@ -586,17 +589,3 @@ def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
         start=span[0],
         stop=span[0] + len(written[:fragment_start].encode()),
     )
-
-
-def _strip_address_tail(address: bytes) -> bytes:
-    """Strip the punctuation that ends a sentence, and an unmatched closing bracket."""
-    stop = len(address)
-    surplus = address.count(b")") - address.count(b"(")
-    while stop:
-        last = address[stop - 1]
-        if last == ord(")") and surplus > 0:
-            surplus -= 1
-        elif last not in _ADDRESS_TAIL:
-            break
-        stop -= 1
-    return address[:stop]

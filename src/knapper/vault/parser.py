@@ -32,8 +32,15 @@ def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, bo
     first = starts[0] if starts else len(data)
     if data[body_start:first].strip():
         sections.append(_make_section(lines, (0, ()), (body_start, body_start, first, first)))
+    # A section ends at the next heading of its level or above.
+    levels = [part.level for part in headings]
+    stops = [len(data)] * len(levels)
+    open_sections: list[int] = []
+    for number, level in enumerate(levels):
+        while open_sections and levels[open_sections[-1]] >= level:
+            stops[open_sections.pop()] = starts[number]
+        open_sections.append(number)
     path: list[tuple[int, str]] = []
-    stops = _section_stops([part.level for part in headings], starts, len(data))
     for index, part in enumerate(headings):
         while path and path[-1][0] >= part.level:
             _ = path.pop()
@@ -42,17 +49,6 @@ def list_sections(data: bytes, blocks: Sequence[MarkdownBlock], lines: Lines, bo
         spans = (starts[index], lines.line_stop(part.stop - 1), own_stop, stops[index])
         sections.append(_make_section(lines, (part.level, tuple([name for _, name in path])), spans))
     return tuple(sections)
-
-
-def _section_stops(levels: Sequence[int], starts: Sequence[int], size: int) -> list[int]:
-    """Find where each section ends: at the next heading of its level or above."""
-    stops = [size] * len(levels)
-    open_sections: list[int] = []
-    for index, level in enumerate(levels):
-        while open_sections and levels[open_sections[-1]] >= level:
-            stops[open_sections.pop()] = starts[index]
-        open_sections.append(index)
-    return stops
 
 
 def _make_section(lines: Lines, head: tuple[int, tuple[str, ...]], spans: tuple[int, int, int, int]) -> Section:
@@ -77,7 +73,13 @@ def heading_title(source: str) -> str:
     A setext heading's lines are joined by spaces.
     """
     rows = [row.strip(" \t") for row in _LINE_ENDING.split(source.strip("\r\n"))]
-    text = " ".join(rows[:-1]) if len(rows) > 1 else _strip_heading_signs(strip_block_id(rows[0]))
+    if len(rows) > 1:
+        text = " ".join(rows[:-1])
+    else:
+        row = strip_block_id(rows[0]).lstrip("#")
+        bare = row.rstrip("#")
+        closes = not bare or bare[-1] in " \t"
+        text = (bare if closes else row).strip(" \t")
     return strip_block_id(text).strip(" \t")
 
 
@@ -89,13 +91,6 @@ def strip_block_id(text: str) -> str:
     if not _BLOCK_ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
         return text
     return head.rstrip(" \t")
-
-
-def _strip_heading_signs(row: str) -> str:
-    text = row.lstrip("#")
-    bare = text.rstrip("#")
-    closes = not bare or bare[-1] in " \t"
-    return (bare if closes else text).strip(" \t")
 
 
 _BLOCK_ID: Final = re.compile(rb"\^([A-Za-z0-9-]+)[ \t]*(?=[\r\n]|\Z)")
@@ -116,11 +111,14 @@ def list_blocks(
         lines: The file's lines.
     """
     covers = SpanSet(hidden)
-    found = [
-        _block_of(data, part, lines)
-        for part in blocks
-        if part.parent is None and not (hidden and _is_hidden(data, part, covers))
-    ]
+    found: list[Block] = []
+    for part in (part for part in blocks if part.parent is None):
+        cover = covers.find(part.start) if hidden else None
+        if cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK)):
+            continue
+        part_kind: BlockKind = "list" if part.kind == "item" else part.kind
+        items = tuple(map(lines.line_start, part.rows))
+        found.append(_whole_lines_block(data, (part.start, part.stop), part_kind, lines, items))
     if hidden:
         found += [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
         found.sort(key=lambda block: (block.start, -block.stop))
@@ -141,17 +139,6 @@ def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Sequence[Block
     return (_whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines),)
 
 
-def _is_hidden(data: bytes, part: MarkdownBlock, covers: SpanSet) -> bool:
-    cover = covers.find(part.start)
-    return cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK))
-
-
-def _block_of(data: bytes, part: MarkdownBlock, lines: Lines) -> Block:
-    kind: BlockKind = "list" if part.kind == "item" else part.kind
-    items = tuple(map(lines.line_start, part.rows))
-    return _whole_lines_block(data, (part.start, part.stop), kind, lines, items)
-
-
 def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
     start, stop = span
     last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
@@ -163,7 +150,7 @@ def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, 
     id_matches = [
         match
         for match in _BLOCK_ID.finditer(data)
-        if _follows_blank(data, match.start()) and not code.contains(match.start())
+        if (not match.start() or data[match.start() - 1] in _BLANK) and not code.contains(match.start())
     ]
     if not id_matches:
         return
@@ -173,7 +160,13 @@ def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, 
         for block in blocks
         if block.kind in _NAMEABLE_KINDS
     }
-    previous = _previous_siblings(blocks)
+    last_children: dict[int, MarkdownBlock] = {}
+    previous: dict[int, MarkdownBlock] = {}  # the block before each paragraph, under the same parent
+    for part in blocks:
+        parent = id(part.parent)
+        if part.kind == "paragraph" and parent in last_children:
+            previous[id(part)] = last_children[parent]
+        last_children[parent] = part
     for match in id_matches:
         block = blocks_by_stop.get(match.end(1))
         if block is None:
@@ -189,22 +182,6 @@ def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, 
             id_start=match.start(),
             line=lines.line_number(match.start()),
         )
-
-
-def _follows_blank(data: bytes, start: int) -> bool:
-    return not start or data[start - 1] in _BLANK
-
-
-def _previous_siblings(blocks: Sequence[MarkdownBlock]) -> dict[int, MarkdownBlock]:
-    """Find the block before each paragraph, under the same parent."""
-    last_children: dict[int, MarkdownBlock] = {}
-    siblings: dict[int, MarkdownBlock] = {}
-    for part in blocks:
-        parent = id(part.parent)
-        if part.kind == "paragraph" and parent in last_children:
-            siblings[id(part)] = last_children[parent]
-        last_children[parent] = part
-    return siblings
 
 
 class _TrimmedStops:
@@ -343,6 +320,10 @@ def parse_note(raw: bytes) -> Outline:
     code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
     hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
     hidden.update(dict.fromkeys(body.comments, "comment"))
+    tags = list(find_property_tags(data, head.properties, line_index)) if head.properties else []
+    if data.find(b"#", body_start) >= 0:
+        covers = _opaque_spans(body, ((anchor.untagged_start, anchor.stop) for anchor in body.events.links))
+        tags += find_text_tags(data, body_start, covers, body.events.hash_starts, line_index)
     outline = head.outline
     # A copy by `replace` looks at all fields, also at those that are empty still.
     return Outline(
@@ -355,7 +336,7 @@ def parse_note(raw: bytes) -> Outline:
         sections=list_sections(data, block_tree, line_index, body_start),
         blocks=tuple(list_blocks(data, body_start, block_tree, hidden, line_index)),
         links=_collect_links(head, body),
-        tags=_collect_tags(head, body),
+        tags=tuple(tags),
         tasks=tuple(find_tasks(data, block_tree, code, line_index)),
         block_ids=tuple(find_block_ids(data, block_tree, code, line_index)),
         code_spans=code.spans,
@@ -426,16 +407,6 @@ def _collect_links(head: _Head, body: MaskedBody) -> tuple[Link, ...]:
         link_list += reader.addresses(_opaque_spans(body, anchors))
     link_list.sort(key=lambda link: (link.start, link.stop))
     return tuple(link_list)
-
-
-def _collect_tags(head: _Head, body: MaskedBody) -> tuple[Tag, ...]:
-    data, body_start = head.data, head.outline.body_start
-    tag_list = list(find_property_tags(data, head.properties, head.lines)) if head.properties else []
-    if data.find(b"#", body_start) >= 0:
-        link_spans = ((anchor.untagged_start, anchor.stop) for anchor in body.events.links)
-        covers = _opaque_spans(body, link_spans)
-        tag_list += find_text_tags(data, body_start, covers, body.events.hash_starts, head.lines)
-    return tuple(tag_list)
 
 
 def _opaque_spans(body: MaskedBody, links: Iterable[Span]) -> SpanSet:

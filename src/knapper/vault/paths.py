@@ -141,7 +141,11 @@ def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
         if part == "..":
             parts.pop()
         elif part not in {"", "."}:
-            _check_part(part, windows=windows)
+            if len(part.encode()) > MAX_PART_BYTES:
+                raise BadInput(f"the name {quote_path(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
+            if windows and (":" in part or not part.rstrip(". ")):
+                msg = f"{quote_path(part)} can't be a name on Windows"
+                raise BadInput(msg, hint="leave out ':', and names of nothing but dots and spaces")
             parts.append(part)
     if not parts:
         raise BadInput(f"{quote_path(raw)} names the vault itself, not a file in it", hint=_RELATIVE_HINT)
@@ -166,14 +170,6 @@ def _check_text(raw: str) -> None:
     if size > MAX_PATH_BYTES:
         msg = f"the path {quote_path(raw)} is {size} bytes long, more than {MAX_PATH_BYTES}"
         raise BadInput(msg, hint="shorten it")
-
-
-def _check_part(part: str, *, windows: bool) -> None:
-    if len(part.encode()) > MAX_PART_BYTES:
-        raise BadInput(f"the name {quote_path(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
-    if windows and (":" in part or not part.rstrip(". ")):
-        msg = f"{quote_path(part)} can't be a name on Windows"
-        raise BadInput(msg, hint="leave out ':', and names of nothing but dots and spaces")
 
 
 def _strip_root(text: str, root: Path) -> str:
@@ -228,31 +224,31 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
     at = root
     for part in path.split("/"):
         if not os.path.lexists(at / part):
-            problems += _name_problems(part)
+            if match := _CONTROL_CHARACTER.search(part):
+                msg = f"the name {quote_path(part)} holds {match.group()!r}, which no new file may have"
+                raise BadInput(msg, code="forbidden_character", hint="leave it out, or write a space in its place")
+            checks: list[tuple[NameCode, bool, str]] = [
+                ("forbidden_character", bool(_NOT_PORTABLE.search(part)), 'holds one of : * ? " < > |'),
+                (
+                    "breaks_links",
+                    bool(_BREAKS_LINKS.search(part)),
+                    "holds one of # ^ [ ] %%, so that links to it break",
+                ),
+                ("trailing_dot_or_space", part[-1] in ". ", "ends with a dot or a space, which Windows drops"),
+                ("reserved_name", bool(_RESERVED_NAME.fullmatch(part)), "is a device's name on Windows"),
+                ("dot_name", part[0] == ".", "begins with a dot, so that it isn't part of the vault"),
+            ]
+            problems += [
+                NameProblem(code=code, part=part, message=f"the name {quote_path(part)} {what}")
+                for code, wrong, what in checks
+                if wrong
+            ]
             problems += _case_clashes(at, part)
         at /= part
     for problem in problems:
         if portable and problem.code not in {"breaks_links", "dot_name"}:
             raise BadInput(problem.message, code=problem.code, hint="choose another name")
     return tuple(problems)
-
-
-def _name_problems(part: str) -> list[NameProblem]:
-    if match := _CONTROL_CHARACTER.search(part):
-        msg = f"the name {quote_path(part)} holds {match.group()!r}, which no new file may have"
-        raise BadInput(msg, code="forbidden_character", hint="leave it out, or write a space in its place")
-    checks: list[tuple[NameCode, bool, str]] = [
-        ("forbidden_character", bool(_NOT_PORTABLE.search(part)), 'holds one of : * ? " < > |'),
-        ("breaks_links", bool(_BREAKS_LINKS.search(part)), "holds one of # ^ [ ] %%, so that links to it break"),
-        ("trailing_dot_or_space", part[-1] in ". ", "ends with a dot or a space, which Windows drops"),
-        ("reserved_name", bool(_RESERVED_NAME.fullmatch(part)), "is a device's name on Windows"),
-        ("dot_name", part[0] == ".", "begins with a dot, so that it isn't part of the vault"),
-    ]
-    return [
-        NameProblem(code=code, part=part, message=f"the name {quote_path(part)} {what}")
-        for code, wrong, what in checks
-        if wrong
-    ]
 
 
 def _case_clashes(at: Path, part: str) -> list[NameProblem]:
@@ -298,13 +294,10 @@ def is_exact_name(folder: str, name: str, path_status: os.stat_result, *, window
     if windows:
         return False
     own = (path_status.st_dev, path_status.st_ino)
-    others = (lstat_or_none(f"{folder}/{other}") for other in _other_spellings(name))
-    return not any(other and (other.st_dev, other.st_ino) == own for other in others)
-
-
-def _other_spellings(name: str) -> set[str]:
     forms = {name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
-    return {form for form in forms - {name} if len(form.encode()) <= MAX_PART_BYTES}
+    spellings = [form for form in forms - {name} if len(form.encode()) <= MAX_PART_BYTES]
+    others = (lstat_or_none(f"{folder}/{other}") for other in spellings)
+    return not any(other and (other.st_dev, other.st_ino) == own for other in others)
 
 
 MAX_GLOB_LENGTH: Final = 1000

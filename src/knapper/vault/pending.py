@@ -99,10 +99,13 @@ class _PendingFinder:
             number = self._lines.line_number(at)
             match = _FENCE_OPENING.fullmatch(self._row(number))
             search_from = at + 1
-            if match and not self._is_quoted(self._starts[number - 1] + match.start("fence")):
-                block = self._block(number, match)
-                yield block
-                search_from = max(block.stop, search_from)
+            if match:
+                fence = self._starts[number - 1] + match.start("fence")
+                cover = self._code.find(fence)
+                if cover is None or cover[0] == fence:  # not inside other code or a comment
+                    block = self._block(number, match)
+                    yield block
+                    search_from = max(block.stop, search_from)
             at = self._data.find(_FENCE_MARK, search_from)
 
     def remnants(self, whole: SpanSet) -> Iterator[PendingBlock]:
@@ -111,24 +114,13 @@ class _PendingFinder:
         while at >= 0:
             number = self._lines.line_number(at)
             if self._row(number).strip(_LINE_LEAD) == _PENDING_TAG and not whole.contains(at):
-                yield from self._remnant_at(number, at)
+                edit = self._edit(number - 2, number - 2) if number > 2 else None
+                if edit is not None and re.fullmatch(rb"`{3,}[ \t]*", self._row(number - 1)):
+                    if number == 3 or not _FENCE_OPENING.fullmatch(self._row(number - 3)):
+                        yield self._make_block(number - 2, number, edit, "missing_fence")
+                elif not self._code.contains(at):
+                    yield self._make_block(number, number, None, "missing_block")
             at = self._data.find(_PENDING_TAG, at + 1)
-
-    def _remnant_at(self, number: int, at: int) -> Iterator[PendingBlock]:
-        edit = self._edit(number - 2, number - 2) if number > 2 else None
-        if edit is not None and re.fullmatch(rb"`{3,}[ \t]*", self._row(number - 1)):
-            if not self._starts_with_opening(number - 3):
-                yield self._make_block(number - 2, number, edit, "missing_fence")
-        elif not self._code.contains(at):
-            yield self._make_block(number, number, None, "missing_block")
-
-    def _starts_with_opening(self, number: int) -> bool:
-        return number >= 1 and _FENCE_OPENING.fullmatch(self._row(number)) is not None
-
-    def _is_quoted(self, fence: int) -> bool:
-        """Return whether the fence lies inside other code or a comment."""
-        cover = self._code.find(fence)
-        return cover is not None and cover[0] != fence
 
     def _row(self, number: int) -> bytes:
         """Return a line without its ending; empty beyond the last one."""
@@ -232,9 +224,9 @@ def find_log_entries(data: bytes, outline: Outline) -> tuple[Span, ...]:
     if _LOG_MARK_BYTES not in data:
         return ()
     quotes = (block.start for block in outline.blocks if block.kind == "quote")
-    return tuple((start, _quote_stop(data, start)) for start in quotes if _LOG_OPENING.match(data, start))
-
-
-def _quote_stop(data: bytes, start: int) -> int:
-    quoted = _QUOTED_LINES.match(data, start)
-    return quoted.end() if quoted else start
+    entries: list[tuple[int, int]] = []
+    for start in quotes:
+        if _LOG_OPENING.match(data, start):
+            quoted = _QUOTED_LINES.match(data, start)
+            entries.append((start, quoted.end() if quoted else start))
+    return tuple(entries)

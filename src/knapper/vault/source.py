@@ -314,7 +314,9 @@ def decode(raw: bytes) -> Source:
         byte-order mark is transcoded, without the mark, and its offsets count in the transcoded bytes.
     """
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return _transcode_utf16(raw)
+        data = raw.decode("utf-16", errors="replace").encode(errors="replace")
+        problem = Problem(code="not_utf8", message="the file is UTF-16; it can be read, but not edited", line=1)
+        return Source(data=data, encoding="utf-16", problems=(problem, *_nul_problems(data)))
     encoding: Encoding = "utf-8-sig" if raw.startswith(codecs.BOM_UTF8) else "utf-8"
     problems: tuple[Problem, ...] = ()
     data = raw
@@ -334,13 +336,6 @@ def decode(raw: bytes) -> Source:
 def utf8_bytes(raw: bytes, outline: Outline) -> bytes:
     """Return a file's bytes as its outline's offsets count in them."""
     return decode(raw).data if outline.encoding == "utf-16" else raw
-
-
-def _transcode_utf16(raw: bytes) -> Source:
-    text = raw.decode("utf-16", errors="replace")
-    data = text.encode(errors="replace")
-    problem = Problem(code="not_utf8", message="the file is UTF-16; it can be read, but not edited", line=1)
-    return Source(data=data, encoding="utf-16", problems=(problem, *_nul_problems(data)))
 
 
 def _nul_problems(data: bytes) -> tuple[Problem, ...]:

@@ -42,10 +42,6 @@ class FindNamed(Protocol):
         ...
 
 
-def _ignore_problem(_: Skipped) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A vault as one client may see it, by the client's policy and the vault's ignore rules."""
@@ -133,9 +129,15 @@ class View:
         if not paths.name_key(path).endswith(paths.NOTE_SUFFIX):
             with suppress(NotFound, BadInput):
                 return self._find(paths.parse(f"{path}{paths.NOTE_SUFFIX}", root=self.root)).path
-        matches = self._files_named(name, certain=certain)
+        # without those that are gone since they were indexed
+        found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
+        matches = [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
         if len(matches) > 1:
-            raise _ambiguous_name_error(name, matches)
+            listed = list(matches[:MAX_CANDIDATES])
+            more = f", and {len(matches) - len(listed)} more" if len(matches) > len(listed) else ""
+            hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
+            message = f"{len(matches)} files are named {paths.quote_path(name)}"
+            raise Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
         if matches:
             return matches[0]
         raise folder_error or self._missing_error(path)
@@ -147,11 +149,6 @@ class View:
         with suppress(NotFound):
             return opening.is_folder(vault_files.find_path(self.root, path, visible=self.visible).file)
         return False
-
-    def _files_named(self, name: str, *, certain: bool) -> list[NotePath]:
-        """Return the visible files that have a name, without those that are gone since they were indexed."""
-        found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
-        return [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.
@@ -227,7 +224,7 @@ class View:
             yield opened
 
     def list_files(
-        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+        self, *, on_problem: Callable[[Skipped], None] = lambda _: None, is_unchanged: walk.IsUnchanged | None = None
     ) -> Iterator[FileStat]:
         """List the visible files in the order of `knapper.vault.walk.list_files`, and report only their problems.
 
@@ -321,11 +318,3 @@ def strip_brackets(raw: str) -> str:
     if not (text.startswith("[[") and text.endswith("]]")):
         return raw
     return text[2:-2].partition("|")[0].strip() or raw
-
-
-def _ambiguous_name_error(name: str, matches: Sequence[NotePath]) -> Ambiguous:
-    listed = list(matches[:MAX_CANDIDATES])
-    more = f", and {len(matches) - len(listed)} more" if len(matches) > len(listed) else ""
-    hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
-    message = f"{len(matches)} files are named {paths.quote_path(name)}"
-    return Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})

@@ -309,12 +309,6 @@ def _list_entries(
             raise StorageError(msg, hint="check that it is there, and its permissions") from error
         on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
         return []
-    return _usable_entries(entries, folder, on_problem)
-
-
-def _usable_entries(
-    entries: list[os.DirEntry[str]], folder: str, on_problem: Callable[[Skipped], None]
-) -> list[os.DirEntry[str]]:
     listed = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
     usable: list[os.DirEntry[str]] = []
     for entry in listed:
@@ -389,6 +383,11 @@ def _stat_link(path: str, real_root: str, ignore: IgnoreRules) -> FileStat | Ski
 def _make_stat(status: os.stat_result, path: str, target: NotePath | None = None) -> FileStat | Skipped:
     if not stat.S_ISREG(status.st_mode):
         return Skipped(path=path, code="not_a_file", message=f"{quote_path(path)}: neither a file nor a folder")
+    if sys.platform == "win32":
+        born_ns = status.st_ctime_ns
+    else:
+        birth_time_s: float = getattr(status, "st_birthtime", 0.0)
+        born_ns = int(birth_time_s * 1e9)
     return FileStat(
         path=NotePath(path),
         kind=kind_of(path),
@@ -397,12 +396,5 @@ def _make_stat(status: os.stat_result, path: str, target: NotePath | None = None
         ctime_ns=status.st_ctime_ns,
         inode=status.st_ino,
         target=target,
-        born_ns=_birth_time_ns(status),
+        born_ns=born_ns,
     )
-
-
-def _birth_time_ns(status: os.stat_result) -> int:
-    if sys.platform == "win32":
-        return status.st_ctime_ns
-    birth_time_s: float = getattr(status, "st_birthtime", 0.0)
-    return int(birth_time_s * 1e9)

@@ -21,7 +21,7 @@ from knapper.changes.disk.plan import (
     Step,
     StepKind,
 )
-from knapper.changes.disk.transaction import LOCK_TIMEOUT_S, TRASH_LIMIT_BYTES, ExecutionContext, State
+from knapper.changes.disk.transaction import LOCK_TIMEOUT_S, TRASH_LIMIT_BYTES, State
 from knapper.errors import BadInput, ConflictError, StorageError
 from knapper.system import opening, private
 from knapper.vault import paths
@@ -83,27 +83,31 @@ class PlanBuilder:
 
     def announce(self, requested: Iterable[Effect]) -> None:
         """Register all effects before the first is planned, so that temp files are put where no folder moves."""
-        self._unstable = {path for effect in requested for path in _moving_paths(effect)}
+        self._unstable = set()
+        for effect in requested:
+            match effect:
+                case plan.Rename():
+                    self._unstable |= {effect.source, effect.target}
+                case plan.MoveToTrash() | plan.RemoveFolder():
+                    self._unstable.add(effect.path)
+                case _:
+                    pass
 
     def add(self, step: Step) -> int:
         """Add a step, with a name for the temp file that it needs, and return its number."""
         number = len(self.plan.steps)
         if step.kind in {"replace", "create", "remove", "discard"}:
-            step = replace(step, temp=self._temp(step, number))
+            # beside the target, or further up if that folder is made, moved or removed
+            folder = paths.parent_folder(step.target_at or step.source_at)
+            while folder and not (
+                self._unstable.isdisjoint((folder, *paths.parent_folders(folder)))
+                and opening.is_folder(self._root / folder)
+            ):
+                folder = paths.parent_folder(folder)
+            name = files.temp_name(self._change_id, number)
+            step = replace(step, temp=f"{folder}/{name}" if folder else name)
         self.plan.steps.append(step)
         return number
-
-    def _temp(self, step: Step, number: int) -> str:
-        """Return a path for a temp file: beside the target, or further up if that folder is made, moved or removed."""
-        at = step.target_at or step.source_at
-        folder = paths.parent_folder(at)
-        while folder and (self._is_unstable(folder) or not opening.is_folder(self._root / folder)):
-            folder = paths.parent_folder(folder)
-        name = files.temp_name(self._change_id, number)
-        return f"{folder}/{name}" if folder else name
-
-    def _is_unstable(self, folder: str) -> bool:
-        return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
 
     def add_content(self, content: bytes) -> str:
         """Store the old or new content of a file, for the disk and the journal, and return its hash."""
@@ -126,16 +130,6 @@ class PlanBuilder:
         plan.stamps = {new: plan.stamps[old] for new, old in enumerate(numbers) if old in plan.stamps}
         plan.steps = [plan.steps[number] for number in numbers]
         return plan
-
-
-def _moving_paths(effect: Effect) -> tuple[str, ...]:
-    match effect:
-        case plan.Rename():
-            return (effect.source, effect.target)
-        case plan.MoveToTrash() | plan.RemoveFolder():
-            return (effect.path,)
-        case _:
-            return ()
 
 
 TRASH_FOLDER = ".trash"
@@ -171,27 +165,26 @@ class Planner:
         for number, effect in enumerate(requested):
             self._steps.effect = number
             try:
-                self._plan_one(effect)
+                match effect:
+                    case plan.Write(base=None):
+                        self._create(effect)
+                    case plan.Write():
+                        self._replace(effect)
+                    case plan.Rename():
+                        self._rename(effect)
+                    case plan.MoveToTrash():
+                        self._trash(effect)
+                    case plan.Remove():
+                        self._remove(effect)
+                    case plan.MakeFolder():
+                        self._make_folder(effect.path, mode=effect.mode)
+                    case plan.RemoveFolder():
+                        self._remove_folder(effect)
             except OSError as error:
-                raise files.storage_error(error, _effect_path(effect)) from error
+                raise files.storage_error(
+                    error, effect.source if isinstance(effect, plan.Rename) else effect.path
+                ) from error
         return self._steps.finished()
-
-    def _plan_one(self, effect: Effect) -> None:
-        match effect:
-            case plan.Write(base=None):
-                self._create(effect)
-            case plan.Write():
-                self._replace(effect)
-            case plan.Rename():
-                self._rename(effect)
-            case plan.MoveToTrash():
-                self._trash(effect)
-            case plan.Remove():
-                self._remove(effect)
-            case plan.MakeFolder():
-                self._make_folder(effect.path, mode=effect.mode)
-            case plan.RemoveFolder():
-                self._remove_folder(effect)
 
     def _create(self, effect: plan.Write) -> None:
         entry = self._overlay.entry(effect.path)
@@ -261,7 +254,13 @@ class Planner:
         if effect.where == "system" and self._fits_system_trash(effect.path, entry):
             self._take_away("discard", effect.path, entry)
             return
-        self._move(entry, effect.path, self._free_name(f"{TRASH_FOLDER}/{effect.path}"), loose_links=True)
+        wanted = f"{TRASH_FOLDER}/{effect.path}"
+        folder, stem, suffix = paths.parent_folder(wanted), paths.stem(wanted), paths.suffix(wanted)
+        number, name = 1, wanted
+        while self._overlay.entry(name) is not None:
+            number += 1
+            name = f"{folder}/{paths.fit_name(stem, f' {number}{suffix}')}"
+        self._move(entry, effect.path, NotePath(name), loose_links=True)
 
     def _remove(self, effect: plan.Remove) -> None:
         entry = self._expect(effect.path, effect.base)
@@ -361,14 +360,6 @@ class Planner:
         )
         return False
 
-    def _free_name(self, wanted: str) -> NotePath:
-        folder, stem, suffix = paths.parent_folder(wanted), paths.stem(wanted), paths.suffix(wanted)
-        number, name = 1, wanted
-        while self._overlay.entry(name) is not None:
-            number += 1
-            name = f"{folder}/{paths.fit_name(stem, f' {number}{suffix}')}"
-        return NotePath(name)
-
     def _make_parents(self, path: str) -> bool:
         above = paths.parent_folder(path)
         return not above or self._make_folder(above)
@@ -385,10 +376,6 @@ class Planner:
                 self._steps.conflict(one, "is a file, not a folder", expected=None, current=self._current(entry))
                 return False
         return True
-
-
-def _effect_path(effect: Effect) -> str:
-    return effect.source if isinstance(effect, plan.Rename) else effect.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -494,8 +481,23 @@ def recover_if_free(state: State) -> list[Recovered]:
 
 def _recover(state: State, change: Change) -> Recovered:
     context = transaction.make_context(state)
+    outcome: Literal["finished", "taken back"] = "finished"
     try:
-        outcome = _finish_or_take_back(state, context, change)
+        # Interrupted exchanges are completed first: `is_step_done` expects each file under its own or its temp name.
+        for step in change.steps:
+            if step.temp:
+                context.files.mend(context.at(step.temp))
+        if change.phase == "ready" and all(transaction.is_step_done(context, step) for step in change.steps):
+            transaction.sync_folders(context, change.steps)
+            state.journal.applied(change.id)
+        elif change.phase != "applied":
+            outcome = "taken back"
+            transaction.roll_back(context, change.steps, tried=len(change.steps) if change.phase == "ready" else 0)
+            state.journal.forget(change.id)
+        if outcome == "finished":
+            for step in change.steps:
+                transaction.finish_step(context, step)
+            state.journal.close(change.id)
     except OSError as error:
         raise StorageError(
             f"change {change.id} was cut short and can't be taken back: {error}",
@@ -504,24 +506,6 @@ def _recover(state: State, change: Change) -> Recovered:
         ) from error
     paths = tuple(dict.fromkeys(step.path for step in change.steps))
     return Recovered(change_id=change.id, outcome=outcome, paths=paths, notices=tuple(context.notices))
-
-
-def _finish_or_take_back(state: State, context: ExecutionContext, change: Change) -> Literal["finished", "taken back"]:
-    # Interrupted exchanges are completed first: `is_step_done` expects each file under its own name or its temp name.
-    for step in change.steps:
-        if step.temp:
-            context.files.mend(context.at(step.temp))
-    if change.phase == "ready" and all(transaction.is_step_done(context, step) for step in change.steps):
-        transaction.sync_folders(context, change.steps)
-        state.journal.applied(change.id)
-    elif change.phase != "applied":
-        transaction.roll_back(context, change.steps, tried=len(change.steps) if change.phase == "ready" else 0)
-        state.journal.forget(change.id)
-        return "taken back"
-    for step in change.steps:
-        transaction.finish_step(context, step)
-    state.journal.close(change.id)
-    return "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,24 +60,25 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
         while remaining:
             remaining = remaining[file.write(remaining) :]
         if like is not None:
-            _copy_metadata(like, temp, file.fileno())
+            # owner, attributes, mode and (on macOS) birth time, as far as the system permits
+            handle = file.fileno()
+            source_handle = opening.open_file(like)
+            try:
+                status, target_status = os.fstat(source_handle), os.fstat(handle)
+                owner = (status.st_uid, status.st_gid)
+                if owner != (target_status.st_uid, target_status.st_gid) and hasattr(os, "fchown"):
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(handle, *owner)
+                _copy_attributes(source_handle, handle)
+            finally:
+                os.close(source_handle)
+            _change_mode(handle, temp, stat.S_IMODE(status.st_mode))
+            # On macOS, setting an earlier modification time moves the birth time with it.
+            if sys.platform == "darwin":
+                os.utime(handle, (status.st_birthtime, status.st_birthtime))
+                os.utime(handle, (target_status.st_atime, target_status.st_mtime))
         elif mode is not None:
             _change_mode(file.fileno(), temp, mode)
-
-
-def _copy_metadata(source: Path, target: Path, handle: int) -> None:
-    """Copy owner, attributes, mode and (on macOS) birth time to an open file, as far as the system permits."""
-    source_handle = opening.open_file(source)
-    try:
-        status, target_status = os.fstat(source_handle), os.fstat(handle)
-        if (status.st_uid, status.st_gid) != (target_status.st_uid, target_status.st_gid) and hasattr(os, "fchown"):
-            with contextlib.suppress(PermissionError):
-                os.fchown(handle, status.st_uid, status.st_gid)
-        _copy_attributes(source_handle, handle)
-    finally:
-        os.close(source_handle)
-    _change_mode(handle, target, stat.S_IMODE(status.st_mode))
-    _copy_birth_time(status, target_status, handle)
 
 
 def _change_mode(handle: int, path: Path, mode: int) -> None:
@@ -119,13 +120,6 @@ def _copy_attributes(source: int, target: int) -> None:
         for attribute in os.listxattr(source):
             with contextlib.suppress(OSError):
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
-
-
-def _copy_birth_time(status: os.stat_result, target_status: os.stat_result, target: int) -> None:
-    # On macOS, setting an earlier modification time moves the birth time with it.
-    if sys.platform == "darwin":
-        os.utime(target, (status.st_birthtime, status.st_birthtime))
-        os.utime(target, (target_status.st_atime, target_status.st_mtime))
 
 
 RenameMode = Literal["swap", "noreplace"]
@@ -260,7 +254,14 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
     except OSError as error:
         if error.errno not in UNSUPPORTED | {errno.EMLINK}:
             raise
-        _reserve_and_replace(source, target)
+        # Without links, an empty file reserves the name: the replacement alone would overwrite an existing file.
+        with opening.parent(target) as (folder, name):
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
+            try:
+                opening.rename(source, target)
+            except OSError:
+                os.unlink(name, dir_fd=folder)
+                raise
         return
     _unlink(source)
 
@@ -287,17 +288,6 @@ def _try_native(how: NativeRename, source: Path, target: Path, manner: RenameMod
     return True
 
 
-def _reserve_and_replace(source: Path, target: Path) -> None:
-    # Without links, an empty file reserves the name: the replacement alone would overwrite an existing file.
-    with opening.parent(target) as (folder, name):
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=folder))
-        try:
-            opening.rename(source, target)
-        except OSError:
-            os.unlink(name, dir_fd=folder)
-            raise
-
-
 def _keep_second_name(target: Path, old: Path) -> tuple[int, int, int]:
     try:
         _link(target, old)
@@ -305,21 +295,16 @@ def _keep_second_name(target: Path, old: Path) -> tuple[int, int, int]:
         if error.errno not in UNSUPPORTED | {errno.EMLINK}:
             raise
         identity = _file_identity(target)
-        _copy_file(target, old)
+        with opening.open_stream(target) as opened:
+            status = os.fstat(opened.fileno())
+            stage_file(old, opened.read(), like=target)
+        with opening.open_stream(old) as copy:
+            if os.utime in os.supports_fd:
+                os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+            else:
+                os.utime(old, ns=(status.st_atime_ns, status.st_mtime_ns))
         return identity
     return _file_identity(old)
-
-
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file with its mode and dates to a new name."""
-    with opening.open_stream(source) as opened:
-        status = os.fstat(opened.fileno())
-        stage_file(target, opened.read(), like=source)
-    with opening.open_stream(target) as copy:
-        if os.utime in os.supports_fd:
-            os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
-        else:
-            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _file_identity(path: Path) -> tuple[int, int, int]:
@@ -494,8 +479,15 @@ class Files:
             status = opening.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        kind: FileKind = "other"
+        if stat.S_ISREG(status.st_mode):
+            kind = "file"
+        elif stat.S_ISDIR(status.st_mode):
+            kind = "folder"
+        elif stat.S_ISLNK(status.st_mode):
+            kind = "link"
         return Stamp(
-            kind=_kind(status.st_mode),
+            kind=kind,
             size=status.st_size,
             mtime_ns=status.st_mtime_ns,
             ctime_ns=status.st_ctime_ns,
@@ -630,11 +622,3 @@ def _hash_settled(path: Path, *, timeout_s: float) -> str | None:
             return hash_content(file.read())
     except FileNotFoundError:
         return None
-
-
-def _kind(mode: int) -> FileKind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"

@@ -115,8 +115,9 @@ def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> 
         repository, prefix = _open_repository(
             root, {name: value for name, value in env.items() if name not in _GIT_VARIABLES}
         )
-        touched = sorted({prefix + path for change in changes for one in change.files for path in _result_paths(one)})
-        return _commit(repository, touched, commit_message(changes))
+        results = [one for change in changes for one in change.files]
+        touched = {prefix + path for one in results for path in (one.before_path, one.after_path) if path}
+        return _commit(repository, sorted(touched), commit_message(changes))
     except _NoCommitError as error:
         return CommitOutcome(commit="", reason=str(error))
 
@@ -128,7 +129,13 @@ def commit_message(changes: Sequence[Change]) -> str:
     """
     files = [one for change in changes for one in change.files]
     reasons = dict.fromkeys(change.reason for change in changes if change.reason)
-    subject = next(iter(reasons)).split("\n")[0] if len(reasons) == 1 else _summary(files)
+    if len(reasons) == 1:
+        subject = next(iter(reasons)).split("\n")[0]
+    elif len(files) == 1:
+        description = _describe_result(files[0])
+        subject = description[0].upper() + description[1:]
+    else:
+        subject = f"Change {len(files)} files"
     if len(subject) > SUBJECT_LENGTH:
         subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
     listed = [f"- {_describe_result(one)}" for one in files[:MAX_LISTED]]
@@ -152,10 +159,34 @@ def _open_repository(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
 
 
 def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
-    branch, parent = _current_tip(git)
+    head = git.try_run("symbolic-ref", "-q", "HEAD")
+    if head.returncode:
+        raise _NoCommitError("git's HEAD is detached: no branch is checked out")
+    tip = git.try_run("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    if tip.returncode:
+        raise _NoCommitError("the git repository has no commit yet")
+    places = git.run("rev-parse", *(word for name in _OPERATIONS for word in ("--git-path", name)))
+    for name, place in zip(_OPERATIONS, os.fsdecode(places).splitlines(), strict=True):
+        if (git.at / place).exists():
+            raise _NoCommitError(f"{_OPERATIONS[name]} is under way in the git repository")
+    branch, parent = os.fsdecode(head.stdout).strip(), os.fsdecode(tip.stdout).strip()
     # An index of its own keeps what the person has staged out of the commit.
     with tempfile.TemporaryDirectory() as folder:
-        tree = _write_tree(git, touched, Path(folder) / "index")
+        # the last commit's tree, with the touched files as they are on disk
+        index = Path(folder) / "index"
+        git.run("read-tree", "HEAD", index=index)
+        # No paths mean all of them: a command line can't take many.
+        few_paths = touched if len(touched) <= MAX_LISTED else ()
+        tracked = _split_nul(git.run("ls-files", "-z", "--", *few_paths, index=index))
+        tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
+        candidates = [path for path in touched if path not in tracked and path not in tracked_folders]
+        ignored = _split_nul(git.try_run("check-ignore", "-z", "--stdin", stdin=_join_nul(candidates)).stdout)
+        tracked_touched = [path for path in touched if path not in candidates]
+        new = [path for path in candidates if path not in ignored and os.path.lexists(git.at / path)]
+        if tracked_touched or new:
+            input_paths = _join_nul([*tracked_touched, *new])
+            git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=input_paths, index=index)
+        tree = os.fsdecode(git.run("write-tree", index=index)).strip()
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
         raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
     commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", stdin=text.encode())).strip()
@@ -192,35 +223,6 @@ def _hold_index(git: _Git) -> Generator[Path]:
     except BaseException:
         lock.unlink(missing_ok=True)
         raise
-
-
-def _current_tip(git: _Git) -> tuple[str, str]:
-    head = git.try_run("symbolic-ref", "-q", "HEAD")
-    if head.returncode:
-        raise _NoCommitError("git's HEAD is detached: no branch is checked out")
-    tip = git.try_run("rev-parse", "-q", "--verify", "HEAD^{commit}")
-    if tip.returncode:
-        raise _NoCommitError("the git repository has no commit yet")
-    places = git.run("rev-parse", *(word for name in _OPERATIONS for word in ("--git-path", name)))
-    for name, place in zip(_OPERATIONS, os.fsdecode(places).splitlines(), strict=True):
-        if (git.at / place).exists():
-            raise _NoCommitError(f"{_OPERATIONS[name]} is under way in the git repository")
-    return os.fsdecode(head.stdout).strip(), os.fsdecode(tip.stdout).strip()
-
-
-def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
-    """Write the last commit's tree, with the touched files as they are on disk; return its id."""
-    git.run("read-tree", "HEAD", index=index)
-    tracked = _split_nul(git.run("ls-files", "-z", "--", *_few_paths(touched), index=index))
-    tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
-    candidates = [path for path in touched if path not in tracked and path not in tracked_folders]
-    ignored = _split_nul(git.try_run("check-ignore", "-z", "--stdin", stdin=_join_nul(candidates)).stdout)
-    tracked_touched = [path for path in touched if path not in candidates]
-    new = [path for path in candidates if path not in ignored and os.path.lexists(git.at / path)]
-    if tracked_touched or new:
-        input_paths = _join_nul([*tracked_touched, *new])
-        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=input_paths, index=index)
-    return os.fsdecode(git.run("write-tree", index=index)).strip()
 
 
 def _update_index(git: _Git, old: str, new: str, target: Path) -> bool:
@@ -266,21 +268,12 @@ def _parse_entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
     return entries
 
 
-def _few_paths(touched: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths if they are few, else none, which means all: a command line can't take many."""
-    return tuple(touched) if len(touched) <= MAX_LISTED else ()
-
-
 def _split_nul(raw: bytes) -> list[str]:
     return [os.fsdecode(word) for word in raw.split(b"\0") if word]
 
 
 def _join_nul(words: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(word) + b"\0" for word in words)
-
-
-def _result_paths(result: FileResult) -> list[str]:
-    return [path for path in (result.before_path, result.after_path) if path]
 
 
 def _describe_result(result: FileResult) -> str:
@@ -291,10 +284,3 @@ def _describe_result(result: FileResult) -> str:
     if result.before_path != result.after_path:
         return f"move {result.before_path} to {result.after_path}"
     return f"edit {result.after_path}"
-
-
-def _summary(files: Sequence[FileResult]) -> str:
-    if len(files) == 1:
-        description = _describe_result(files[0])
-        return description[0].upper() + description[1:]
-    return f"Change {len(files)} files"

@@ -170,36 +170,29 @@ def file_results(steps: Iterable[Step]) -> tuple[FileResult, ...]:
         if step.kind in {"mkdir", "rmdir"}:
             continue
         number = at.pop(step.source, None)
-        before = collected[number] if number is not None else _initial_result(step)
-        after = replace(before, after_path=step.target or None, after_hash=step.after)
         if number is None:
             number = len(collected)
-            collected.append(after)
+            collected.append(
+                FileResult(
+                    before_path=step.source or None,
+                    after_path=step.target or None,
+                    before_hash=step.before,
+                    after_hash=step.after,
+                    is_folder=step.is_folder,
+                )
+            )
         else:
-            collected[number] = after
+            collected[number] = replace(collected[number], after_path=step.target or None, after_hash=step.after)
         if step.is_folder:
-            collected = [_moved_result(one, step) for one in collected]
+            prefix = step.source + "/"
+            for place, one in enumerate(collected):
+                if one.after_path and one.after_path.startswith(prefix):
+                    moved = NotePath(f"{step.target}/{one.after_path[len(prefix) :]}")
+                    collected[place] = replace(one, after_path=moved)
             at = {one.after_path: place for place, one in enumerate(collected) if one.after_path}
         elif step.target:
             at[step.target] = number
     return tuple(one for one in collected if one.before_path or one.after_path)
-
-
-def _initial_result(step: Step) -> FileResult:
-    return FileResult(
-        before_path=step.source or None,
-        after_path=None,
-        before_hash=step.before,
-        after_hash=None,
-        is_folder=step.is_folder,
-    )
-
-
-def _moved_result(result: FileResult, step: Step) -> FileResult:
-    prefix = step.source + "/"
-    if result.after_path is None or not result.after_path.startswith(prefix):
-        return result
-    return replace(result, after_path=NotePath(f"{step.target}/{result.after_path[len(prefix) :]}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,17 +402,15 @@ class Overlay:
         return OverlayEntry(kind=stamp.kind, at=at, disk=disk, stamp=stamp) if stamp else None
 
     def _at(self, path: str) -> str:
-        above = self._parent_at(paths.parent_folder(path))
-        return f"{above}/{paths.base_name(path)}" if above else paths.base_name(path)
-
-    def _parent_at(self, folder: str) -> str:
+        folder = paths.parent_folder(path)
         if folder not in self._parents:
             real = Path(os.path.realpath(self._root / folder))
             if not real.is_relative_to(self._root):
                 raise outside_vault_error(folder)
             at = real.relative_to(self._root).as_posix()
             self._parents[folder] = "" if at == "." else at
-        return self._parents[folder]
+        above = self._parents[folder]
+        return f"{above}/{paths.base_name(path)}" if above else paths.base_name(path)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Repair a damaged database of the state: save its readable rows, fill up from a backup, and keep the damaged file."""
 
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -77,9 +78,17 @@ def repair(path: Path) -> Repaired:
             outcome = "new" if backup is None else "restored"
             if backup is not None:
                 files.Files().copy(backup, fresh)
-        aside = _set_aside(path)
+        # the damaged file with its log goes to a folder of its own; nothing deletes that
+        aside = path.parent / private.ASIDE_NAME / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
+        private.make_folder(aside)
+        for suffix in ("-wal", "-shm", ""):
+            part = Path(f"{path}{suffix}")
+            if part.exists():
+                part.rename(aside / part.name)
         if outcome != "new":
-            _finish(fresh)
+            with contextlib.closing(private.connect(fresh, timeout_s=0)) as database:
+                database.execute("PRAGMA journal_mode = WAL").fetchone()
+            files.sync_file(fresh)
             fresh.replace(path)
     is_used = backup is not None and (outcome == "restored" or not salvage.is_whole)
     return Repaired(
@@ -97,23 +106,6 @@ def _remove(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _set_aside(path: Path) -> Path:
-    """Move a damaged file with its log to a folder of its own; nothing deletes that."""
-    folder = path.parent / private.ASIDE_NAME / f"{datetime.now(UTC):%Y-%m-%dT%H%M%S.%f}"
-    private.make_folder(folder)
-    for suffix in ("-wal", "-shm", ""):
-        part = Path(f"{path}{suffix}")
-        if part.exists():
-            part.rename(folder / part.name)
-    return folder
-
-
-def _finish(fresh: Path) -> None:
-    with contextlib.closing(private.connect(fresh, timeout_s=0)) as database:
-        database.execute("PRAGMA journal_mode = WAL").fetchone()
-    files.sync_file(fresh)
-
-
 def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
     """Copy schema and readable rows."""
     if path.stat().st_size == 0:
@@ -122,7 +114,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
         contextlib.closing(storage.connect_to_read(path)) as source,
         contextlib.closing(private.connect(fresh, timeout_s=0)) as target,
     ):
-        source.text_factory = _decode
+        source.text_factory = functools.partial(bytes.decode, errors="replace")
         schema = source.execute(
             "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
             " ORDER BY type <> 'table'"
@@ -140,13 +132,22 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
         target.executemany("DELETE FROM blobs WHERE hash = ?", [(name,) for name in bad_contents])
         salvage.dropped += len(bad_contents)
         if path.name in _WHOLE:
-            _drop_incomplete(target, salvage)
+            # the entries of which parts lay in what can't be read, and those next to it, are deleted
+            for table, _, parent, parent_column in _references(target):
+                if table not in salvage.gaps:
+                    continue
+                low, high = ((key[0] if key else None) for key in salvage.gaps[table])
+                where = f'(:low IS NULL OR "{parent_column}" >= :low) AND (:high IS NULL OR "{parent_column}" <= :high)'
+                bounds = {"low": low, "high": high}
+                if parent == "changes":
+                    target.execute(
+                        "INSERT OR IGNORE INTO pruned SELECT id, at, run, proposal,"  # noqa: S608 - names of our own schema
+                        f" undone = 0 AND id NOT IN (SELECT change FROM undoes) FROM changes WHERE {where}",
+                        bounds,
+                    )
+                target.execute(f'DELETE FROM "{parent}" WHERE {where}', bounds)  # noqa: S608 - as above
         _drop_orphans(target)
         target.execute("COMMIT")
-
-
-def _decode(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str, salvage: _Salvage) -> None:
@@ -154,12 +155,14 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     columns = source.execute(f'PRAGMA table_info("{table}")').fetchall()
     insert = f'INSERT OR IGNORE INTO "{table}" VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 - names of our own schema
     keys = _key_columns(source, table, columns)
+    names = ", ".join(f'"{key}"' for key in keys)
     ends: list[_Key | None] = []
     for direction in ("ASC", "DESC"):
+        order = ", ".join(f'"{key}" {direction}' for key in keys)
         last: _Key | None = None
         is_done = True
         try:
-            for row in _read_rows(source, table, keys, direction):
+            for row in source.execute(f'SELECT {names}, * FROM "{table}" NOT INDEXED ORDER BY {order}'):  # noqa: S608 - as above
                 key, values = row[: len(keys)], row[len(keys) :]
                 if direction == "DESC" and key == ends[0]:
                     break
@@ -182,35 +185,12 @@ def _key_columns(source: sqlite3.Connection, table: str, columns: list[tuple[obj
     return ["rowid"]
 
 
-def _read_rows(source: sqlite3.Connection, table: str, keys: list[str], direction: str) -> Iterator[_Key]:
-    names = ", ".join(f'"{key}"' for key in keys)
-    order = ", ".join(f'"{key}" {direction}' for key in keys)
-    yield from source.execute(f'SELECT {names}, * FROM "{table}" NOT INDEXED ORDER BY {order}')  # noqa: S608 - as above
-
-
 def _references(target: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
     """Yield table, column, and the table and column that it refers to."""
     tables = target.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     for (table,) in tables.fetchall():
         for row in target.execute(f'PRAGMA foreign_key_list("{table}")').fetchall():
             yield table, str(row[3]), str(row[2]), str(row[4] or row[3])
-
-
-def _drop_incomplete(target: sqlite3.Connection, salvage: _Salvage) -> None:
-    """Delete the entries of which parts lay in what can't be read, and those next to it."""
-    for table, _, parent, parent_column in _references(target):
-        if table not in salvage.gaps:
-            continue
-        low, high = ((key[0] if key else None) for key in salvage.gaps[table])
-        where = f'(:low IS NULL OR "{parent_column}" >= :low) AND (:high IS NULL OR "{parent_column}" <= :high)'
-        bounds = {"low": low, "high": high}
-        if parent == "changes":
-            target.execute(
-                "INSERT OR IGNORE INTO pruned SELECT id, at, run, proposal,"  # noqa: S608 - names of our own schema
-                f" undone = 0 AND id NOT IN (SELECT change FROM undoes) FROM changes WHERE {where}",
-                bounds,
-            )
-        target.execute(f'DELETE FROM "{parent}" WHERE {where}', bounds)  # noqa: S608 - as above
 
 
 def _drop_orphans(target: sqlite3.Connection) -> None:

@@ -166,7 +166,10 @@ def open_or_read(
         database.close()
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
     if found < version:
-        database = _copy_to_memory(database)
+        copy = _connect_memory()
+        database.backup(copy)
+        database.close()
+        database = copy
         make_tables(database, found)
     database.execute("PRAGMA query_only = ON").fetchone()
     return database, True
@@ -193,36 +196,24 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
                 raise
             return database
         with contextlib.suppress(OSError):  # on a full disk, what the log has is left out
-            return _open_copy(path)
+            folder = TemporaryDirectory(prefix="knapper-")
+            try:
+                for name in (path.name, f"{path.name}-wal"):
+                    shutil.copyfile(path.with_name(name), Path(folder.name, name))
+                database = sqlite3.connect(
+                    Path(folder.name, path.name), isolation_level=None, check_same_thread=False, factory=_CopyConnection
+                )
+            except BaseException:
+                folder.cleanup()
+                raise
+            database.folder = folder
+            return database
     return private.connect(path, timeout_s=_BUSY_S, is_immutable=True)
 
 
 def _connect_memory() -> sqlite3.Connection:
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
-    return database
-
-
-def _copy_to_memory(database: sqlite3.Connection) -> sqlite3.Connection:
-    copy = _connect_memory()
-    database.backup(copy)
-    database.close()
-    return copy
-
-
-def _open_copy(path: Path) -> sqlite3.Connection:
-    """Open a temporary copy of a database and its log."""
-    folder = TemporaryDirectory(prefix="knapper-")
-    try:
-        for name in (path.name, f"{path.name}-wal"):
-            shutil.copyfile(path.with_name(name), Path(folder.name, name))
-        database = sqlite3.connect(
-            Path(folder.name, path.name), isolation_level=None, check_same_thread=False, factory=_CopyConnection
-        )
-    except BaseException:
-        folder.cleanup()
-        raise
-    database.folder = folder
     return database
 
 
@@ -289,7 +280,24 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
         with contextlib.suppress(OSError):  # not copied
             room -= target.stat().st_size
     if has_copied:
-        _prune(folder, max_bytes)
+        # Copies of earlier days go, and the oldest of all until the rest fits; of one day, the least important first.
+        ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
+        by_name: dict[Path, list[Path]] = {}
+        for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
+            by_name.setdefault(backup.with_suffix(""), []).append(backup)
+        kept: list[Path] = []
+        for backups in by_name.values():
+            backups.sort(reverse=True)
+            kept += backups[:_KEPT_DAYS]
+            for old in backups[_KEPT_DAYS:]:
+                old.unlink(missing_ok=True)
+        kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
+        kept.sort(key=lambda backup: backup.suffix, reverse=True)
+        total = 0
+        for backup in kept:
+            total += backup.stat().st_size
+            if total > max_bytes:
+                backup.unlink(missing_ok=True)
     return problems
 
 
@@ -325,27 +333,6 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
     return ""
 
 
-def _prune(folder: Path, max_bytes: int) -> None:
-    """Drop copies of earlier days, and the oldest of all until the rest fits; of one day, the least important first."""
-    ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
-    by_name: dict[Path, list[Path]] = {}
-    for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
-        by_name.setdefault(backup.with_suffix(""), []).append(backup)
-    kept: list[Path] = []
-    for backups in by_name.values():
-        backups.sort(reverse=True)
-        kept += backups[:_KEPT_DAYS]
-        for old in backups[_KEPT_DAYS:]:
-            old.unlink(missing_ok=True)
-    kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
-    kept.sort(key=lambda backup: backup.suffix, reverse=True)
-    total = 0
-    for backup in kept:
-        total += backup.stat().st_size
-        if total > max_bytes:
-            backup.unlink(missing_ok=True)
-
-
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "write.lock.pid"
 NEXT_FILE = "write.next.lock"
@@ -370,16 +357,40 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
     """
     holder = folder / HOLDER_FILE
     try:
-        guard = _acquire_lock(folder, timeout_s)
+        # First the next place in line, then the lock itself; without a time-out, it is tried only once.
+        guard = private.file_lock(folder / LOCK_FILE, poll_s=_POLL_S)
+        if timeout_s <= 0:
+            guard.acquire(timeout=0)
+        else:
+            deadline = time.monotonic() + timeout_s
+            next_in_line = private.file_lock(folder / NEXT_FILE, poll_s=_POLL_S)
+            with next_in_line.acquire(timeout=timeout_s):
+                guard.acquire(timeout=max(deadline - time.monotonic(), 0))
     except filelock.Timeout as error:
-        raise _locked_error(holder) from error
+        try:
+            pid = int(holder.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            pid = 0
+        who = f"process {pid}" if pid else "another process"
+        raise ConflictError(
+            f"{who} is writing to this vault",
+            code="locked",
+            hint="try again when it has finished",
+            details={"pid": pid or None},
+        ) from error
     except OSError as error:
         msg = f"the vault's lock in '{folder}' can't be taken: {error.strerror}"
         raise StorageError(msg, hint="check that the folder is there and can be written") from error
     try:
         # The process id only serves error messages, so failing to write it (on a full disk) doesn't matter.
         with contextlib.suppress(OSError):
-            _write_pid(holder)
+            # The id is padded instead of truncating the file, which some file systems answer with a flush.
+            private.create_file(holder)
+            handle = os.open(holder, os.O_RDWR)
+            try:
+                os.write(handle, f"{os.getpid():<{_PID_DIGITS}}".encode("ascii"))
+            finally:
+                os.close(handle)
         yield
     finally:
         guard.release()
@@ -396,44 +407,6 @@ def is_being_written(folder: Path) -> bool:
             return False
     except ConflictError:
         return True
-
-
-def _acquire_lock(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
-    """Acquire the lock: first the next place in line, then the lock itself; without a time-out, try only once."""
-    guard = private.file_lock(folder / LOCK_FILE, poll_s=_POLL_S)
-    if timeout_s <= 0:
-        guard.acquire(timeout=0)
-        return guard
-    deadline = time.monotonic() + timeout_s
-    next_in_line = private.file_lock(folder / NEXT_FILE, poll_s=_POLL_S)
-    with next_in_line.acquire(timeout=timeout_s):
-        guard.acquire(timeout=max(deadline - time.monotonic(), 0))
-    return guard
-
-
-def _write_pid(holder: Path) -> None:
-    """Write this process's id over the last one's."""
-    # The id is padded instead of truncating the file, which some file systems answer with a flush.
-    private.create_file(holder)
-    handle = os.open(holder, os.O_RDWR)
-    try:
-        os.write(handle, f"{os.getpid():<{_PID_DIGITS}}".encode("ascii"))
-    finally:
-        os.close(handle)
-
-
-def _locked_error(holder: Path) -> ConflictError:
-    try:
-        pid = int(holder.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        pid = 0
-    who = f"process {pid}" if pid else "another process"
-    return ConflictError(
-        f"{who} is writing to this vault",
-        code="locked",
-        hint="try again when it has finished",
-        details={"pid": pid or None},
-    )
 
 
 BLOB_SCHEMA = """
@@ -611,27 +584,27 @@ def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     check_emptied(path)
+
+    def prepare(database: sqlite3.Connection) -> None:
+        if _schema_version(database) > version:
+            raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
+        if _schema_version(database) < version:
+            with hold_write_lock(path.parent, timeout_s=BUSY_S):
+                # Checked again under the lock: another process may have made the tables meanwhile.
+                if (found := _schema_version(database)) < version:
+                    database.execute("PRAGMA journal_mode = WAL").fetchone()
+                    _make_tables(database, found, schema, version)
+        database.execute("PRAGMA synchronous = FULL")
+        database.execute("PRAGMA foreign_keys = ON")
+
     with _storage_errors(path):
         database, is_read_only = open_or_read(
             path,
-            lambda database: _prepare_database(database, path, schema, version),
+            prepare,
             version=version,
             make_tables=lambda database, found: _make_tables(database, found, schema, version),
         )
         return SharedDatabase(database, path, is_read_only=is_read_only)
-
-
-def _prepare_database(database: sqlite3.Connection, path: Path, schema: str | tuple[str, ...], version: int) -> None:
-    if _schema_version(database) > version:
-        raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
-    if _schema_version(database) < version:
-        with hold_write_lock(path.parent, timeout_s=BUSY_S):
-            # Checked again under the lock: another process may have made the tables meanwhile.
-            if (found := _schema_version(database)) < version:
-                database.execute("PRAGMA journal_mode = WAL").fetchone()
-                _make_tables(database, found, schema, version)
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute("PRAGMA foreign_keys = ON")
 
 
 def _make_tables(database: sqlite3.Connection, found: int, schema: str | tuple[str, ...], version: int) -> None:

@@ -173,19 +173,17 @@ def restore_file(context: ExecutionContext, step: Step) -> None:
     temp, target = context.at(step.temp), context.at(step.target_at)
     if context.files.stamp(temp) is None:
         return
-    if _hash_standing(context, target) != step.after:
+    current = context.files.hash_now(target)
+    # A program that has opened our text for writing is about to save over it, or only looks at it.
+    if current == HASH_OPEN:
+        current = context.files.settled_hash(target)
+    if current != step.after:
         context.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
     else:
         _exchange_back(context, step)
     if context.files.hash_now(temp) != step.after:
         keep_conflict_copy(context, temp, step)
     context.files.unlink(temp)
-
-
-def _hash_standing(context: ExecutionContext, target: Path) -> str | None:
-    current = context.files.hash_now(target)
-    # A program that has opened our text for writing is about to save over it, or only looks at it.
-    return context.files.settled_hash(target) if current == HASH_OPEN else current
 
 
 def _exchange_back(context: ExecutionContext, step: Step) -> None:
@@ -535,15 +533,19 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
     context = make_context(state)
     tried = 0
     try:
-        _place_marker(state, plan.steps, change_id)
+        private.place_marker(state.folder, change_id)
+        # One step alone is either done or not, so that after a power cut no reader sees half of it.
+        if len(plan.steps) > 1:
+            files.sync_folder(state.folder)
         state.journal.begin(change_id, meta, plan.steps)
         staged = stage_steps(context, plan)
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
         contents = {name: content for name, content in plan.contents.items() if name in hashes}
         # Everything has to be on disk before the first name changes; files and journal wait for the disk side by side.
-        _run_both(
-            lambda: _for_each(partial(_sync_step, context), staged), lambda: state.journal.ready(change_id, contents)
-        )
+        with ThreadPoolExecutor(1) as pool:
+            syncing = pool.submit(lambda: _for_each(partial(_sync_step, context), staged))
+            state.journal.ready(change_id, contents)
+            syncing.result()
         check_sources(context, plan.steps)
         for tried, step in enumerate(plan.steps, start=1):
             do_step(context, step, plan.stamps.get(tried - 1))
@@ -656,28 +658,12 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
         private.remove_marker(state.folder)
 
 
-def _place_marker(state: State, steps: Sequence[Step], change_id: str) -> None:
-    """Write the file that tells readers of a change under way."""
-    private.place_marker(state.folder, change_id)
-    # One step alone is either done or not, so that after a power cut no reader sees half of it.
-    if len(steps) > 1:
-        files.sync_folder(state.folder)
-
-
 def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
     """Add to an error what an editor saved meanwhile, and where it is."""
     if notices:
         error.details["notices"] = list(notices)
         error.hint = "; ".join([*notices, error.hint])
     return error
-
-
-def _run_both(aside: Callable[[], None], here: Callable[[], None]) -> None:
-    """Run two functions at the same time, one of them in another thread."""
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(aside)
-        here()
-        waiting.result()
 
 
 def _sync_step(context: ExecutionContext, step: Step) -> None:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from knapper.changes.disk import apply, plan
 from knapper.changes.disk.apply import Applied
 from knapper.changes.disk.journal import Change, Journal, PrunedChange
-from knapper.changes.disk.plan import ChangeMeta, Conflict, Effect, Step
+from knapper.changes.disk.plan import ChangeMeta, Conflict, Effect
 from knapper.changes.disk.transaction import State
 from knapper.errors import BadInput, ConflictError, NotFound
 
@@ -80,7 +80,13 @@ def list_changes(
     criteria = criteria or ChangeFilter()
     where, values = _conditions(criteria)
     if criteria.sees:
-        where, values = _visible_only(journal, where, values, criteria.sees)
+        # those of which at least one file is visible, and is the one that is asked for, if any
+        touches = _STEP_TOUCHES_PATH if "path" in values else "1"
+        with journal.reading() as database:
+            sql = f"{_STEP_PATHS} AND {touches} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
+            rows = database.execute(sql, values).fetchall()
+        ids = {change for change, *ends in rows if all(criteria.sees(end) for end in ends if end)}
+        where, values = f"{where} AND {_AMONG_IDS}", {**values, "seen": json.dumps(sorted(ids))}
     page_values = {**values, "limit": limit, "offset": offset}
     changes = journal.select(f"{where} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
     return ChangePage(changes=tuple(changes), total=journal.count(where, values), limit=limit, offset=offset)
@@ -103,18 +109,6 @@ def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset:
 def read_among(journal: Journal, ids: Collection[str]) -> list[Change]:
     """Return the changes of some ids, in no order; those that the journal doesn't have any more are left out."""
     return journal.select(_AMONG_IDS, {"seen": json.dumps([*ids])}) if ids else []
-
-
-def _visible_only(
-    journal: Journal, where: str, values: dict[str, object], sees: Callable[[str], bool]
-) -> tuple[str, dict[str, object]]:
-    """Narrow a condition to changes of which at least one file is visible, and is the one that is asked for, if any."""
-    touches = _STEP_TOUCHES_PATH if "path" in values else "1"
-    with journal.reading() as database:
-        sql = f"{_STEP_PATHS} AND {touches} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
-        rows = database.execute(sql, values).fetchall()
-    ids = {change for change, *ends in rows if all(sees(end) for end in ends if end)}
-    return f"{where} AND {_AMONG_IDS}", {**values, "seen": json.dumps(sorted(ids))}
 
 
 def format_time(at: datetime) -> str:
@@ -206,28 +200,27 @@ def select_changes(
     """
     pruned = find_lost(journal, selector)
     if pruned and (isinstance(selector, One) or not (partial or isinstance(selector, Last))):
-        raise _pruned_error(journal, selector, pruned)
+        details = {"pruned": [one.id for one in pruned[:_MAX_LISTED]]}
+        message = f"{describe_lost(pruned)}, so that this can't be taken back"
+        if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
+            raise NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
+        hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
+        raise ConflictError(f"{message} as a whole; nothing was done", hint=hint, code="pruned", details=details)
     selected = _find_selected(journal, selector, sees)
     if not selected:
+        match selector:
+            case OfRun():
+                phrase = f" of the run '{selector.run[:_MAX_ID_LENGTH]}'"
+            case OfProposal():
+                phrase = f" of the proposal '{selector.proposal[:_MAX_ID_LENGTH]}'"
+            case Since():
+                phrase = f" since {selector.at.isoformat(timespec='minutes')}"
+            case _:
+                phrase = ""
         more = ": the journal had to drop all that there was" if pruned else ""
         hint = _LIMITS_HINT if pruned else "list the journal for what was changed"
-        raise NotFound(
-            f"there is nothing to undo{_selector_phrase(selector)}{more}", hint=hint, code="pruned" if pruned else None
-        )
+        raise NotFound(f"there is nothing to undo{phrase}{more}", hint=hint, code="pruned" if pruned else None)
     return selected
-
-
-def _selector_phrase(selector: Selector) -> str:
-    """Return the selection in words for a message; empty for the last change."""
-    match selector:
-        case OfRun():
-            return f" of the run '{selector.run[:_MAX_ID_LENGTH]}'"
-        case OfProposal():
-            return f" of the proposal '{selector.proposal[:_MAX_ID_LENGTH]}'"
-        case Since():
-            return f" since {selector.at.isoformat(timespec='minutes')}"
-        case _:
-            return ""
 
 
 def find_lost(journal: Journal, selector: Selector) -> list[PrunedChange]:
@@ -252,27 +245,34 @@ def describe_lost(pruned: Sequence[PrunedChange]) -> str:
     return f"{len(pruned)} changes up to {pruned[0].at[:10]} aren't in the journal any more"
 
 
-def _pruned_error(journal: Journal, selector: Selector, pruned: Sequence[PrunedChange]) -> NotFound | ConflictError:
-    details = {"pruned": [one.id for one in pruned[:_MAX_LISTED]]}
-    message = f"{describe_lost(pruned)}, so that this can't be taken back"
-    if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
-        return NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
-    hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
-    return ConflictError(f"{message} as a whole; nothing was done", hint=hint, code="pruned", details=details)
-
-
 def _find_selected(journal: Journal, selector: Selector, sees: Callable[[Change], bool]) -> list[Change]:
     match selector:
         case Last():
             return list(islice(filter(sees, _iterate_backwards(journal)), 1))
         case One():
-            return [_get_change(journal, selector.change_id, sees)]
+            change = journal.show(selector.change_id)
+            if not sees(change):
+                raise journal.missing(selector.change_id)
+            if change.undone:
+                later = journal.select(f"id IN {_UNDOS} AND {_HOLDS} {_BACKWARDS}", {"id": selector.change_id})
+                hint = f"to have it again, undo {later[0].id}" if later else "list the journal for what took it back"
+                raise BadInput(f"change '{selector.change_id}' was undone already", code="already_undone", hint=hint)
+            return [change]
         case OfProposal():
             selected = journal.select(f"proposal = :proposal AND {_UNDOABLE}", {"proposal": selector.proposal})
         case OfRun():
             selected = journal.select(f"run = :run AND {_UNDOABLE}", {"run": selector.run})
         case Since():
-            selected = _changes_since(journal, selector.at)
+            # without undone ones, and without undos of changes that are as new
+            recent = journal.select(
+                f"phase IN ('applied', 'done') AND at >= :at {_BACKWARDS}", {"at": format_time(selector.at)}
+            )
+            new = {change.id for change in recent}
+            selected = [
+                change
+                for change in recent
+                if not change.undone and not (change.undoes and new.issuperset(change.undoes))
+            ]
     return list(filter(sees, selected))
 
 
@@ -282,24 +282,6 @@ def _iterate_backwards(journal: Journal) -> Iterator[Change]:
     while batch := journal.select(f"{_UNDOABLE} LIMIT :limit OFFSET :offset", {"limit": limit, "offset": offset}):
         yield from batch
         offset, limit = offset + limit, _BATCH_SIZE
-
-
-def _get_change(journal: Journal, change_id: str, sees: Callable[[Change], bool]) -> Change:
-    change = journal.show(change_id)
-    if not sees(change):
-        raise journal.missing(change_id)
-    if change.undone:
-        later = journal.select(f"id IN {_UNDOS} AND {_HOLDS} {_BACKWARDS}", {"id": change_id})
-        hint = f"to have it again, undo {later[0].id}" if later else "list the journal for what took it back"
-        raise BadInput(f"change '{change_id}' was undone already", code="already_undone", hint=hint)
-    return change
-
-
-def _changes_since(journal: Journal, at: datetime) -> list[Change]:
-    """Return the changes since a time, without undone ones, and without undos of changes that are as new."""
-    recent = journal.select(f"phase IN ('applied', 'done') AND at >= :at {_BACKWARDS}", {"at": format_time(at)})
-    new = {change.id for change in recent}
-    return [change for change in recent if not change.undone and not (change.undoes and new.issuperset(change.undoes))]
 
 
 _UNDONE = """SELECT id, coalesce((
@@ -392,24 +374,20 @@ def inverse_effects(journal: Journal, changes: Iterable[Change]) -> Iterable[Eff
     """
     for change in changes:
         for step in reversed(change.steps):
-            yield _inverse_effect(journal, step)
-
-
-def _inverse_effect(journal: Journal, step: Step) -> Effect:
-    source, target = step.source, step.target
-    match step.kind:
-        case "replace":
-            return plan.Write(path=target, base=step.after, content=journal.content(step.before or ""))
-        case "create":
-            return plan.Remove(path=target, base=step.after or "")
-        case "remove" | "discard":
-            return plan.Write(path=source, content=journal.content(step.before or ""), mode=step.mode)
-        case "move":
-            return plan.Rename(source=target, target=source, base=None if step.is_folder else step.after)
-        case "mkdir":
-            return plan.RemoveFolder(path=target, keep_filled=True)
-        case "rmdir":
-            return plan.MakeFolder(path=source, mode=step.mode)
+            source, target = step.source, step.target
+            match step.kind:
+                case "replace":
+                    yield plan.Write(path=target, base=step.after, content=journal.content(step.before or ""))
+                case "create":
+                    yield plan.Remove(path=target, base=step.after or "")
+                case "remove" | "discard":
+                    yield plan.Write(path=source, content=journal.content(step.before or ""), mode=step.mode)
+                case "move":
+                    yield plan.Rename(source=target, target=source, base=None if step.is_folder else step.after)
+                case "mkdir":
+                    yield plan.RemoveFolder(path=target, keep_filled=True)
+                case "rmdir":
+                    yield plan.MakeFolder(path=source, mode=step.mode)
 
 
 def fits_in_part(state: State, changes: Sequence[Change]) -> bool:

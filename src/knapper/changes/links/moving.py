@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -19,9 +19,9 @@ from knapper.changes.links.rewriting import (
     UnwritableLink,
     is_card,
 )
-from knapper.changes.links.targets import LinkHistory, PastRewrite, PlannedMove, Relocation
+from knapper.changes.links.targets import LinkHistory, PastRewrite, Relocation
 from knapper.changes.text import positions, splices
-from knapper.changes.text.splices import Snapshot, Splice
+from knapper.changes.text.splices import Splice
 from knapper.errors import KnapError, NotFound
 from knapper.index import documents
 from knapper.index.documents import FileState
@@ -224,7 +224,13 @@ class LinkReport:
             missing: Number of files that are in the index, but gone.
             is_complete: The index covers the whole vault.
         """
-        yield from self._broken_notices()
+        for path, one in self.broken[:_MAX_SHOWN]:
+            place = f"{path}, line {one.line}"
+            yield f"{place}: {one.text} can't be written so that it leads to {one.path}; mend it by hand"
+        if len(self.broken) > _MAX_SHOWN:
+            yield f"{len(self.broken) - _MAX_SHOWN} more links can't be written so that they lead where they led"
+        if self.hidden_broken:
+            yield f"{_counted(self.hidden_broken, 'link')} in files that aren't yours to see can't follow"
         if self.hidden:
             yield f"{_counted(self.hidden, 'link')} in files that aren't yours to see followed too"
         if counts.hidden:
@@ -242,15 +248,6 @@ class LinkReport:
         self.rewritten += relinked.rewritten
         self.broken += ((place, one) for one in relinked.broken)
         self.healed += relinked.healed
-
-    def _broken_notices(self) -> Iterator[str]:
-        for path, one in self.broken[:_MAX_SHOWN]:
-            place = f"{path}, line {one.line}"
-            yield f"{place}: {one.text} can't be written so that it leads to {one.path}; mend it by hand"
-        if len(self.broken) > _MAX_SHOWN:
-            yield f"{len(self.broken) - _MAX_SHOWN} more links can't be written so that they lead where they led"
-        if self.hidden_broken:
-            yield f"{_counted(self.hidden_broken, 'link')} in files that aren't yours to see can't follow"
 
 
 def _counted(count: int, what: str) -> str:
@@ -283,7 +280,8 @@ def rewrite_links(
         aim = _find_redirect(page, forms, link, relocation, convention, is_sure=number in earlier)
         replacement = _earlier_target(aim, earlier.get(number, ()), relocation) if aim else None
         if aim is None or (replacement is None and rewriting.is_correct_target(aim, link.target, relocation.after)):
-            healed += _becomes_resolved(page, link, relocation)
+            before = relocation.resolve_before(link.target, page.path).path
+            healed += before is None and relocation.resolves_after(link.target, relocation.path_after(page.path))
             continue
         replacement = replacement or next(rewriting.candidate_targets(aim, convention, relocation.after), None)
         if replacement is None or not page.can_encode(replacement[1]):
@@ -341,19 +339,24 @@ def _earlier_target(
     )
 
 
-def _becomes_resolved(page: LinkSource, link: Link, relocation: Relocation) -> bool:
-    before = relocation.resolve_before(link.target, page.path).path
-    return before is None and relocation.resolves_after(link.target, relocation.path_after(page.path))
-
-
 def _find_redirect(
     page: LinkSource, forms: LinkForms, link: Link, relocation: Relocation, convention: LinkConvention, *, is_sure: bool
 ) -> LinkRedirect | None:
     """Return where a link leads and is to lead; None if nothing changes, or its target is unknown."""
     resolution = relocation.resolve_before(link.target, page.path)
     card = is_card(page.raw, link)
-    old = resolution.path or _unindexed_target(page.path, link.target, is_card=card)
-    if old is None or (not is_sure and resolution.path and _is_unaffected(resolution.path, link, page, relocation)):
+    old = resolution.path
+    # What a card or a relative target means where the index has no file, such as an ignored one.
+    if old is None and card:
+        old = NotePath(link.target)
+    elif old is None and link.target.startswith(("./", "../")):
+        old = NotePath(links.join_relative(paths.parent_folder(page.path), link.target)) or None
+    if old is None:
+        return None
+    # A quick check that settles most links: neither the link's file nor its meaning changes.
+    is_moved = resolution.path in relocation.files or page.path in relocation.files
+    is_doubtful = resolution.path and not is_sure and not is_moved
+    if is_doubtful and relocation.after.resolve(link.target, page.path).path == resolution.path:
         return None
     form = forms.of(link)
     return LinkRedirect(
@@ -367,22 +370,6 @@ def _find_redirect(
         ambiguous=bool(resolution.ambiguous),
         uses_dot_prefix=forms.uses_dot_prefix,
     )
-
-
-def _is_unaffected(path: NotePath, link: Link, page: LinkSource, relocation: Relocation) -> bool:
-    """Return whether neither a link's file nor its meaning changes; a quick check that settles most links."""
-    if path in relocation.files or page.path in relocation.files:
-        return False
-    return relocation.after.resolve(link.target, page.path).path == path
-
-
-def _unindexed_target(source: NotePath, target: str, *, is_card: bool) -> NotePath | None:
-    """Return the path that a relative target or a card means if the index has no file there, such as an ignored one."""
-    if is_card:
-        return NotePath(target)
-    if not target.startswith(("./", "../")):
-        return None
-    return NotePath(links.join_relative(paths.parent_folder(source), target)) or None
 
 
 def draft_moves(
@@ -417,7 +404,8 @@ def draft_moves(
     convention = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
     referrers = Referrers(view, owner, graph)
     report = LinkReport(needs=frozenset({"move"}))
-    earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(_move_ends(planned)) if history else {}
+    ends = (pair for one in planned for pair in ([(one.source, one.target)] if one.is_whole else one.pairs()))
+    earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(ends) if history else {}
     for old, new in relocation.files.items():
         if walk.kind_of(old) == "attachment":
             report.files.append(FileDraft(path=old, base=None, target=new, needs=report.needs))
@@ -441,11 +429,6 @@ def draft_moves(
         notices=(*(notice for one in planned for notice in one.notices), *report_notices),
         rewritten=report.sorted_rewrites(),
     )
-
-
-def _move_ends(planned: Iterable[PlannedMove]) -> Iterator[tuple[NotePath, NotePath]]:
-    for one in planned:
-        yield from [(one.source, one.target)] if one.is_whole else one.pairs()
 
 
 _NOT_IN_LINK: Final = re.compile(r"[:#|^\\\[\]\r\n]|%%")
@@ -578,7 +561,16 @@ def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading |
     note = view.read(request.path)
     if request.base and request.base != note.hash:
         raise text_edits.stale_error(note, request.base)
-    splice, renamed = _rename_anchor(splices.take_snapshot(note.raw, note.outline), request)
+    snapshot = splices.take_snapshot(note.raw, note.outline)
+    renamed: AnchorRename
+    if isinstance(request, RenameBlock):
+        splice = positions.rename_block(snapshot, request.old, request.new)
+        renamed = _BlockRename(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
+    else:
+        section = positions.find_section(snapshot, request.heading)
+        splice = positions.rename_heading(snapshot, request.heading, request.title)
+        after, old = parser.parse_note(splices.merge(note.raw, [splice])).sections, snapshot.outline.sections
+        renamed = _HeadingRename(old=old, new=after, number=old.index(section))
     names = Relocation({}, {}, graph.lookup, view.root)
     referrers = Referrers(view, owner, graph)
     report = LinkReport(needs=frozenset({"delete"}))
@@ -600,19 +592,6 @@ def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading |
         report.follow(other, relinked, hidden=referrers.is_hidden(other.path))
     notices = report.notices(referrers.counts, is_complete=graph.is_complete)
     return Draft(files=tuple(report.files), notices=tuple(notices), rewritten=report.sorted_rewrites())
-
-
-def _rename_anchor(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[Splice, AnchorRename]:
-    """Return the splice of the note itself, and the rename by which links follow."""
-    if isinstance(request, RenameBlock):
-        splice = positions.rename_block(snapshot, request.old, request.new)
-        return splice, _BlockRename(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
-    section = positions.find_section(snapshot, request.heading)
-    splice = positions.rename_heading(snapshot, request.heading, request.title)
-    after = parser.parse_note(splices.merge(snapshot.raw, [splice])).sections
-    return splice, _HeadingRename(
-        old=snapshot.outline.sections, new=after, number=snapshot.outline.sections.index(section)
-    )
 
 
 def _links_into(page: LinkSource, path: str, names: Relocation) -> list[Link]:

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
@@ -192,9 +192,21 @@ class LinkForms:
     def of(self, link: Link) -> LinkForm:
         """Return how a link to a file is written."""
         target_bytes = self._raw[link.target_start : link.target_stop]
-        scalar = self._scalar(link.target_start) if link.kind in {"property", "base"} else None
+        scalars = self._scalars if link.kind in {"property", "base"} else []
+        scalar = next((each for each in scalars if each.start <= link.target_start < each.stop), None)
         container: Container = "json" if link.kind == "canvas" else scalar.style if scalar else "text"
-        markup = self._markup(link)
+        markup: Markup = "markdown"
+        if link.kind in {"wikilink", "embed"}:
+            markup = "wikilink"
+        elif link.kind not in {"markdown", "image"} and is_card(self._raw, link):
+            markup = "path"
+        elif link.kind not in {"markdown", "image"}:
+            before = self._raw[link.start : link.target_start].decode(errors="replace")
+            opening = str(json.loads(f'"{before}"')) if link.kind == "canvas" else before
+            if _OPENING.match(opening):
+                markup = "wikilink"
+            elif link.kind == "base":
+                markup = "path"
         escapes_slashes = container == "json" and b"\\/" in target_bytes
         cut = target_bytes.split(b"\\/" if escapes_slashes else b"/")
         return LinkForm(
@@ -212,24 +224,9 @@ class LinkForms:
         """Return whether the file's links to what lies below its folder begin with ``./``."""
         return any(link.target.startswith("./") for link in self._outline.links)
 
-    def _scalar(self, at: int) -> Scalar | None:
-        return next((scalar for scalar in self._scalars if scalar.start <= at < scalar.stop), None)
-
     @cached_property
     def _scalars(self) -> list[Scalar]:
         return read_scalars(self._raw, self._kind, self._outline)
-
-    def _markup(self, link: Link) -> Markup:
-        if link.kind in {"wikilink", "embed"}:
-            return "wikilink"
-        if link.kind in {"markdown", "image"}:
-            return "markdown"
-        if is_card(self._raw, link):
-            return "path"
-        before = self._raw[link.start : link.target_start].decode(errors="replace")
-        if _OPENING.match(str(json.loads(f'"{before}"')) if link.kind == "canvas" else before):
-            return "wikilink"
-        return "path" if link.kind == "base" else "markdown"
 
     def _encodes_letters(self, markup: Markup, container: Container, written: bytes) -> bool:
         """Return whether letters beyond ASCII are encoded: as in the target itself, if it has any."""
@@ -415,7 +412,13 @@ def _candidates(aim: LinkRedirect, convention: LinkConvention) -> Iterator[Targe
     for last in dict.fromkeys((name, new_parts[-1])):
         parts = (*new_parts[:-1], last)
         absolute = TargetCandidate(prefix="", parts=parts)
-        relative = _relative_candidate(aim, parts)
+        # relative to the link's folder, beginning with dots
+        source_folders = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
+        same = 0
+        while same < min(len(source_folders), len(parts) - 1) and source_folders[same] == parts[same]:
+            same += 1
+        up = len(source_folders) - same
+        relative = TargetCandidate(prefix="../" * up or "./", parts=tuple(parts[same:]))
         longer = [relative, absolute] if convention.format == "relative" else [absolute, relative]
         match aim.style:
             case "name":
@@ -452,16 +455,6 @@ def _target_name(aim: LinkRedirect) -> str:
     return new if aim.form.markup == "markdown" else new[: -len(_SUFFIX)]
 
 
-def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandidate:
-    """Return the path relative to the link's folder, beginning with dots."""
-    source_folders = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
-    same = 0
-    while same < min(len(source_folders), len(parts) - 1) and source_folders[same] == parts[same]:
-        same += 1
-    up = len(source_folders) - same
-    return TargetCandidate(prefix="../" * up or "./", parts=tuple(parts[same:]))
-
-
 def _without_dot(aim: LinkRedirect, relative: TargetCandidate) -> TargetCandidate:
     """Leave out ``./``, which Markdown doesn't need, unless the link or the file uses it."""
     is_dotted = aim.uses_dot_prefix or aim.target.startswith("./") or aim.form.markup != "markdown"
@@ -471,9 +464,13 @@ def _without_dot(aim: LinkRedirect, relative: TargetCandidate) -> TargetCandidat
 def _spell_candidate(aim: LinkRedirect, choice: TargetCandidate) -> bytes | None:
     """Return a candidate as written; parts that don't change keep their spelling in the file."""
     spelled_parts: list[bytes] = []
+    old, new, written = aim.old.split("/"), aim.new.split("/"), aim.target.split("/")
+    shared = min(len(aim.form.pieces), len(old), len(new))
     for place, part in enumerate(reversed(choice.parts)):
-        piece = _original_spelling(aim, place, part)
-        if piece is None:
+        has_stayed = place < shared and old[-1 - place] == new[-1 - place]
+        if has_stayed and paths.fold_target(written[-1 - place]) == paths.fold_target(part):
+            piece = aim.form.pieces[-1 - place]
+        else:
             piece = aim.form.write(part)
         if piece is None:
             return None
@@ -481,17 +478,6 @@ def _spell_candidate(aim: LinkRedirect, choice: TargetCandidate) -> bytes | None
     ending = b"/" if aim.target.endswith("/") else b""
     prefix = choice.prefix.encode().replace(b"/", aim.form.slash)
     return prefix + aim.form.slash.join(reversed(spelled_parts)) + ending
-
-
-def _original_spelling(aim: LinkRedirect, place: int, part: str) -> bytes | None:
-    """Return the file's own spelling of a part, counted from the end, where old and new path agree in it."""
-    old, new = aim.old.split("/"), aim.new.split("/")
-    written_parts = aim.target.split("/")
-    if place >= min(len(aim.form.pieces), len(old), len(new)) or old[-1 - place] != new[-1 - place]:
-        return None
-    return (
-        aim.form.pieces[-1 - place] if paths.fold_target(written_parts[-1 - place]) == paths.fold_target(part) else None
-    )
 
 
 def _same_file(written_path: str, path: str) -> bool:
@@ -558,7 +544,19 @@ def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
     """
     applied, failed = _working_edits(page, edits)
     after = splices.merge(page.raw, [splice for _, splice in applied])
-    rewrites = [_rewrite_record(page, edit) for group, _ in applied for edit in group]
+    rewrites: list[LinkRewrite] = []
+    for edit in (edit for group, _ in applied for edit in group):
+        start, stop = page.display_span(edit.link)
+        start, stop = min(start, edit.splice.start), max(stop, edit.splice.stop)
+        new = page.raw[start : edit.splice.start] + edit.splice.new + page.raw[edit.splice.stop : stop]
+        rewrites.append(
+            LinkRewrite(
+                path=page.path,
+                line=page.line(edit.link),
+                old=page.raw[start:stop].decode(errors="replace"),
+                new=new.decode(errors="replace"),
+            )
+        )
     return RelinkedFile(
         after=after,
         rewritten=tuple(sorted(rewrites, key=lambda one: one.line)),
@@ -576,7 +574,10 @@ def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_A
         return applied, []
     fitting: list[_AppliedGroup] = []
     failed: list[LinkEdit] = []
-    for group in _group_by_scalar(edits):
+    groups: dict[int, list[LinkEdit]] = {}
+    for edit in edits:
+        groups.setdefault(edit.scalar.start if edit.scalar else edit.link.target_start, []).append(edit)
+    for group in groups.values():
         one = [((edit,), edit.splice) for edit in group]
         quoted = _quote_scalar(page, group)
         if _verify_links(page, one):
@@ -593,14 +594,6 @@ def _is_plainly_safe(page: LinkSource, edit: LinkEdit) -> bool:
     allowed = _SAFE_TARGETS.get(edit.link.kind)
     old, new = page.raw[edit.splice.start : edit.splice.stop].decode(errors="replace"), edit.splice.new.decode()
     return allowed is not None and bool(allowed.fullmatch(old) and allowed.fullmatch(new)) and new == new.strip()
-
-
-def _group_by_scalar(edits: Iterable[LinkEdit]) -> list[list[LinkEdit]]:
-    """Group the edits by YAML scalar."""
-    groups: dict[int, list[LinkEdit]] = {}
-    for edit in edits:
-        groups.setdefault(edit.scalar.start if edit.scalar else edit.link.target_start, []).append(edit)
-    return list(groups.values())
 
 
 def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
@@ -639,18 +632,6 @@ def _matches_wanted(link: Link, old: Link, expected: Link) -> bool:
         and paths.fold_target(link.target).rstrip("/") == paths.fold_target(expected.target).rstrip("/")
         and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, expected.headings))
         and link.block.casefold() == expected.block.casefold()
-    )
-
-
-def _rewrite_record(page: LinkSource, edit: LinkEdit) -> LinkRewrite:
-    start, stop = page.display_span(edit.link)
-    start, stop = min(start, edit.splice.start), max(stop, edit.splice.stop)
-    head, tail = page.raw[start : edit.splice.start], page.raw[edit.splice.stop : stop]
-    return LinkRewrite(
-        path=page.path,
-        line=page.line(edit.link),
-        old=page.raw[start:stop].decode(errors="replace"),
-        new=(head + edit.splice.new + tail).decode(errors="replace"),
     )
 
 

@@ -51,42 +51,53 @@ def plan_moves(view: View, moves: Sequence[Move]) -> list[PlannedMove]:
         ConflictError: Something has the new path already (code ``exists``): nothing is ever overwritten.
     """
     planned = [_plan_move(view, move) for move in moves]
-    _check_independent(planned)
+    # No move may touch a place that another move needs.
+    claimed: dict[str, int] = {}
+    for number, one in enumerate(planned):
+        for end in (one.source, one.target):
+            claimed.setdefault(paths.name_key(end), number)
+    for number, one in enumerate(planned):
+        for end in (one.source, one.target):
+            around = [claimed.get(paths.name_key(path), number) for path in (end, *paths.parent_folders(end))]
+            other = next((owner for owner in around if owner != number), None)
+            if other is not None:
+                pair = [paths.quote_path(each.source) for each in (one, planned[other])]
+                msg = f"{pair[0]} and {pair[1]} get in each other's way"
+                raise BadInput(msg, hint="make one move after the other", code="overlap")
     return planned
 
 
 def _plan_move(view: View, move: Move) -> PlannedMove:
     source, files, is_folder = _find_source(view, move.source)
-    destination = _complete_destination(view, move.destination, source, is_folder=is_folder)
+    # ``Folder/`` gets the file's name, and a note's name without extension gets the note's
+    raw = move.destination
+    if raw.endswith("/"):
+        destination = view.parse(raw + paths.base_name(source))
+    else:
+        destination = view.parse(raw)
+        if not is_folder and walk.kind_of(source) == "note" and not paths.suffix(raw):
+            folder = view.root / destination  # it is the place itself, as far as the client may know of it
+            is_known = folder.is_dir() and (
+                view.visible(NotePath(f"{destination}/note.md")) or bool(view.list_files_at(folder)[1])
+            )
+            if not is_known:
+                destination = view.parse(raw + paths.suffix(source))
     target = _resolve_destination(
         view, PlannedMove(source=source, target=destination, files=files, is_folder=is_folder)
     )
     planned = PlannedMove(source=source, target=target, files=files, is_folder=is_folder)
+    notices = _name_notices(view, source, target)
+    old, new = walk.kind_of(source), walk.kind_of(target)
+    if not is_folder and old != new:
+        notices.append(f"{target} is read as {_KIND_PHRASES[new]} from now on, and no more as {_KIND_PHRASES[old]}")
     return PlannedMove(
         source=source,
         target=target,
         files=files,
         is_folder=is_folder,
         is_whole=is_folder and _can_move_whole(view, planned),
-        notices=(*_name_notices(view, source, target), *_kind_notices(planned)),
+        notices=tuple(notices),
     )
-
-
-def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
-    """Complete a destination: ``Folder/`` gets the file's name, and a note's name without extension gets the note's."""
-    if raw.endswith("/"):
-        return view.parse(raw + paths.base_name(source))
-    is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
-    if is_bare and not _is_folder(view, view.parse(raw)):
-        raw += paths.suffix(source)
-    return view.parse(raw)
-
-
-def _is_folder(view: View, path: NotePath) -> bool:
-    """Return whether a folder exists, as far as the client may know."""
-    if not (view.root / path).is_dir():
-        return False
-    return view.visible(NotePath(f"{path}/note.md")) or bool(view.list_files_at(view.root / path)[1])
 
 
 def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:
@@ -155,18 +166,14 @@ def _check_unoccupied(view: View, source: NotePath, target: NotePath) -> None:
         paths.name_key(source) == paths.name_key(target) and existing.samefile(view.root / source)
     ):
         return
-    hint = f"choose another name, such as {paths.quote_path(_free_name(view, target))}; nothing is ever overwritten"
-    if existing.is_dir():
-        hint = f"to put it into that folder, name {paths.quote_path(f'{target}/{paths.base_name(source)}')}"
-    raise ConflictError(f"{paths.quote_path(target)} exists already", hint=hint, code="exists")
-
-
-def _free_name(view: View, target: NotePath) -> str:
     base, suffix = target.removesuffix(paths.suffix(target)), paths.suffix(target)
     number = 1
     while os.path.lexists(view.root / (name := f"{base} {number}{suffix}")) or not view.visible(NotePath(name)):
         number += 1
-    return name
+    hint = f"choose another name, such as {paths.quote_path(name)}; nothing is ever overwritten"
+    if existing.is_dir():
+        hint = f"to put it into that folder, name {paths.quote_path(f'{target}/{paths.base_name(source)}')}"
+    raise ConflictError(f"{paths.quote_path(target)} exists already", hint=hint, code="exists")
 
 
 def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
@@ -190,15 +197,6 @@ def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
     return notices
 
 
-def _kind_notices(planned: PlannedMove) -> list[str]:
-    if planned.is_folder:
-        return []
-    old, new = walk.kind_of(planned.source), walk.kind_of(planned.target)
-    if old == new:
-        return []
-    return [f"{planned.target} is read as {_KIND_PHRASES[new]} from now on, and no more as {_KIND_PHRASES[old]}"]
-
-
 _KIND_PHRASES: Final = {"note": "a note", "canvas": "a canvas", "base": "a base", "attachment": "an attachment"}
 
 
@@ -212,22 +210,6 @@ def _can_move_whole(view: View, planned: PlannedMove) -> bool:
         if file not in visible_files and (not view.policy.visible(file) or view.visible(NotePath(place))):
             return False
     return True
-
-
-def _check_independent(planned: Sequence[PlannedMove]) -> None:
-    """Check that no move touches a place that another move needs."""
-    claimed: dict[str, int] = {}
-    for number, one in enumerate(planned):
-        for end in (one.source, one.target):
-            claimed.setdefault(paths.name_key(end), number)
-    for number, one in enumerate(planned):
-        for end in (one.source, one.target):
-            around = [claimed.get(paths.name_key(path), number) for path in (end, *paths.parent_folders(end))]
-            other = next((owner for owner in around if owner != number), None)
-            if other is not None:
-                pair = [paths.quote_path(each.source) for each in (one, planned[other])]
-                msg = f"{pair[0]} and {pair[1]} get in each other's way"
-                raise BadInput(msg, hint="make one move after the other", code="overlap")
 
 
 class NameResolver:
@@ -268,10 +250,6 @@ class NameResolver:
         return resolution.path == wanted and not (alone and resolution.ambiguous)
 
 
-def _sees_all(_: NotePath) -> bool:
-    return True
-
-
 class Relocation:
     """New paths of moved files, and what link targets mean before and after the move."""
 
@@ -281,7 +259,7 @@ class Relocation:
         folders: Mapping[NotePath, NotePath],
         lookup: Callable[[str], Sequence[NotePath]],
         root: Path,
-        sees: Callable[[NotePath], bool] = _sees_all,
+        sees: Callable[[NotePath], bool] = lambda _: True,
     ) -> None:
         """Prepare the names before and after.
 

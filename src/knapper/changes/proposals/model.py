@@ -173,21 +173,19 @@ class Proposal:
     def groups(self) -> tuple[tuple[ProposedFile, ...], ...]:
         """Return the files that belong together: a move with those whose links follow, a folder with all it holds."""
         leaders = {file.number: file.number for file in self.files}
-        for together in self._bound():
+        links = [file for file in self.files if file.cause == "link"]
+        if self.folders or not all(file.requests for file in links):
+            bound = [{file.number for file in self.files}]
+        else:  # a set for each request whose links follow
+            requests = sorted({request for file in links for request in file.requests})
+            bound = [{file.number for file in self.files if request in file.requests} for request in requests]
+        for together in bound:
             chosen = {leaders[number] for number in together}
             leaders = {number: min(chosen) if own in chosen else own for number, own in leaders.items()}
         groups: dict[int, list[ProposedFile]] = {}
         for file in self.files:
             groups.setdefault(leaders[file.number], []).append(file)
         return tuple(map(tuple, groups.values()))
-
-    def _bound(self) -> list[set[int]]:
-        """Return the numbers of files that belong together, a set for each request whose links follow."""
-        links = [file for file in self.files if file.cause == "link"]
-        if self.folders or not all(file.requests for file in links):
-            return [{file.number for file in self.files}]
-        request_numbers = {request for file in links for request in file.requests}
-        return [{file.number for file in self.files if request in file.requests} for request in sorted(request_numbers)]
 
     def acceptable(self) -> tuple[ProposedFile, ...]:
         """Return the files of which a part can be accepted now; none of a group in which one is stale."""
@@ -273,19 +271,17 @@ def seal(proposal: Proposal) -> Proposal:
 
 
 def compute_digest(proposal: Proposal) -> str:
-    """Return a digest of what can be accepted of a proposal now."""
-    file_facts = [[file.number, *_digest_facts(file)] for file in proposal.acceptable()]
+    """Return a digest of what can be accepted of a proposal now: the facts that a person approves by accepting it."""
+    file_facts: list[list[object]] = []
+    for file in proposal.acceptable():
+        facts: list[object] = [file.number, file.path, file.kind, file.target, file.trash]
+        if file.kind == "trash":
+            facts.append(file.base)
+        hunks = file.waiting if file.kind == "edit" else file.hunks
+        facts.append([[one.number, _content_hash(one.hunk.old), _content_hash(one.hunk.new)] for one in hunks])
+        file_facts.append(facts)
     payload = json.dumps([proposal.id, list(map(list, proposal.folders)), file_facts]).encode()
     return hashlib.sha256(payload).hexdigest()[:_DIGEST_DIGITS]
-
-
-def _digest_facts(file: ProposedFile) -> Iterator[object]:
-    """Return the facts that a person approves by accepting a file."""
-    yield from (file.path, file.kind, file.target, file.trash)
-    if file.kind == "trash":
-        yield file.base
-    hunks = file.waiting if file.kind == "edit" else file.hunks
-    yield [[one.number, _content_hash(one.hunk.old), _content_hash(one.hunk.new)] for one in hunks]
 
 
 def _content_hash(content: bytes) -> str:
@@ -299,17 +295,15 @@ def make_hunk_id(proposal: str, file: int, number: int) -> str:
 
 def current_status(proposal: Proposal) -> ProposalStatus:
     """Return the status that follows from the states of a proposal's parts."""
-    states: set[ItemState] = {state for file in proposal.files for state in _item_states(file)}
+    states: set[ItemState] = set()
+    for file in proposal.files:
+        states |= {one.state for one in file.hunks} if file.kind == "edit" else {file.state}
     if not states:
         return "accepted" if proposal.changes else proposal.status
     if "open" in states:
         ended = proposal.status in {"expired", "superseded"}
         return proposal.status if ended else "open" if proposal.acceptable() else "stale"
     return states.pop() if len(states) == 1 else "partly_accepted"
-
-
-def _item_states(file: ProposedFile) -> set[ItemState]:
-    return {one.state for one in file.hunks} if file.kind == "edit" else {file.state}
 
 
 def refit_files(proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> list[ProposedFile]:
@@ -372,7 +366,9 @@ def _refit_edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
     for one in sorted(file.hunks, key=lambda one: one.stale is not None):
         fits = _refit_hunk(one, current, accepted) if one.state == "open" else one
         if fits.state == "open" and fits.stale is None:
-            if not _are_compatible(current, [*fitting, fits.hunk.splice]):
+            try:
+                splices.check_order(current, [*fitting, fits.hunk.splice])
+            except BadInput:
                 fits = replace(one, stale=_stale_changed(current, one.hunk.start))
             else:
                 fitting.append(fits.hunk.splice)
@@ -459,14 +455,6 @@ def _start_before(start: int, made: Sequence[splices.Splice]) -> int:
     return start
 
 
-def _are_compatible(current: bytes, made: Sequence[splices.Splice]) -> bool:
-    try:
-        splices.check_order(current, made)
-    except BadInput:
-        return False
-    return True
-
-
 def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
     """Fit a moved note to its current content, and rewrite the links in it that follow."""
     if file.before is None or file.content is None:
@@ -527,7 +515,29 @@ def describe(proposal: Proposal) -> str:
     facts = [f"why it waits: {one_line(proposal.why)}"] if proposal.why else []
     facts += [f"why it is made: {one_line(proposal.reason)}"] if proposal.reason else []
     facts += [f"move the folder {one_line(source)} to {one_line(target)}" for source, target in proposal.folders]
-    return _fit([*facts, *_file_parts(proposal.acceptable())])
+    parts = facts
+    # Those with the same edit, and those in which only links follow, are named together.
+    edited: dict[str, list[str]] = {}
+    following: list[str] = []
+    for file in proposal.acceptable():
+        if file.cause == "link":
+            following.append(one_line(file.path))
+        elif file.kind == "edit":
+            edited.setdefault(_hunks_text(one.hunk for one in file.waiting), []).append(one_line(file.path))
+        else:
+            target = f" to {one_line(file.target)}" if file.target else ""
+            text = "" if file.kind == "trash" else _hunks_text(one.hunk for one in file.hunks)
+            parts.append(f"{_VERBS[file.kind]} {one_line(file.path)}{target}{text}")
+    parts += [f"change {_join_names(names)}{text}" for text, names in edited.items()]
+    parts += [f"let links follow in {_join_names(following)}"] if following else []
+    shown: list[str] = []
+    length = 0
+    for number, part in enumerate(parts):
+        length += len(part) + 1
+        if length > MAX_CHARS and shown:
+            return "\n".join([*shown, f"and {len(parts) - number:,} more changes that there is no room for here"])
+        shown.append(part)
+    return "\n".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -536,39 +546,19 @@ def one_line(text: str) -> str:
     return line if len(line) <= _MAX_LINE_CHARS else f"{line[:_MAX_LINE_CHARS]}… ({len(line):,} characters)"
 
 
-def _file_parts(files: Iterable[ProposedFile]) -> Iterator[str]:
-    """Describe each file; those with the same edit, and those in which only links follow, are named together."""
-    edited: dict[str, list[str]] = {}
-    following: list[str] = []
-    for file in files:
-        if file.cause == "link":
-            following.append(one_line(file.path))
-        elif file.kind == "edit":
-            edited.setdefault(_hunks_text(one.hunk for one in file.waiting), []).append(one_line(file.path))
-        else:
-            target = f" to {one_line(file.target)}" if file.target else ""
-            text = "" if file.kind == "trash" else _hunks_text(one.hunk for one in file.hunks)
-            yield f"{_VERBS[file.kind]} {one_line(file.path)}{target}{text}"
-    yield from (f"change {_join_names(names)}{text}" for text, names in edited.items())
-    if following:
-        yield f"let links follow in {_join_names(following)}"
-
-
 def _join_names(names: list[str]) -> str:
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more:,} more files" if more > 0 else "")
 
 
 def _hunks_text(hunks: Iterable[Hunk]) -> str:
-    return "".join(f"\n{_hunk_text(hunk)}" for hunk in hunks)
-
-
-def _hunk_text(hunk: Hunk) -> str:
-    parts = [_word_part(mark.side, mark.text) for mark in hunk.words]
-    text = "".join(parts).strip("\n")
-    if len(text) > _MAX_HUNK_CHARS:
-        text = f"{text[:_MAX_HUNK_CHARS]}… ({len(text) - _MAX_HUNK_CHARS:,} characters more)"
-    return "\n".join(f"    {line}" for line in text.splitlines())
+    lines: list[str] = []
+    for hunk in hunks:
+        text = "".join(_word_part(mark.side, mark.text) for mark in hunk.words).strip("\n")
+        if len(text) > _MAX_HUNK_CHARS:
+            text = f"{text[:_MAX_HUNK_CHARS]}… ({len(text) - _MAX_HUNK_CHARS:,} characters more)"
+        lines.append("\n" + "\n".join(f"    {line}" for line in text.splitlines()))
+    return "".join(lines)
 
 
 def _word_part(side: str, raw: str) -> str:
@@ -589,15 +579,3 @@ def _is_shown(sign: str) -> bool:
     if sign in _SHOWN_FORMATS or sign.splitlines() == [""]:
         return True
     return unicodedata.category(sign) not in _HIDDEN_CATEGORIES
-
-
-def _fit(parts: list[str]) -> str:
-    """Join parts while there is room, and count the others."""
-    shown: list[str] = []
-    length = 0
-    for number, part in enumerate(parts):
-        length += len(part) + 1
-        if length > MAX_CHARS and shown:
-            return "\n".join([*shown, f"and {len(parts) - number:,} more changes that there is no room for here"])
-        shown.append(part)
-    return "\n".join(shown)

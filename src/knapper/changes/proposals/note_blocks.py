@@ -16,7 +16,6 @@ from knapper.changes.proposals.parts import BlockHunks, ChosenHunks
 from knapper.changes.proposals.tables import ProposalReader
 from knapper.changes.text import blocks, diff, splices
 from knapper.changes.text.diff import Hunk
-from knapper.changes.text.splices import Snapshot
 from knapper.errors import BadInput, ConflictError
 from knapper.jsontypes import list_or_empty, loads, object_or_empty
 from knapper.vault import parser
@@ -92,22 +91,15 @@ def _insert_waiting(file: ProposedFile, plain: bytes) -> tuple[blocks.RenderedBl
         drawable: list[Hunk] = []
         left_out: list[str] = []
         for one in file.waiting:
-            cause = _insertion_problem(snapshot, one)
-            if cause:
-                left_out.append(f"{one.id} of {file.path} isn't shown in the note: {cause}")
+            try:
+                _ = blocks.insert_blocks(snapshot, [one.hunk])
+            except (BadInput, ConflictError) as cause:
+                left_out.append(f"{one.id} of {file.path} isn't shown in the note: {cause.message}")
             else:
                 drawable.append(one.hunk)
         if not (drawable and left_out):
             raise error from None
         return blocks.insert_blocks(snapshot, drawable), tuple(left_out)
-
-
-def _insertion_problem(snapshot: Snapshot, one: ProposedHunk) -> str:
-    try:
-        _ = blocks.insert_blocks(snapshot, [one.hunk])
-    except (BadInput, ConflictError) as error:
-        return error.message
-    return ""
 
 
 def draft_removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
@@ -447,11 +439,11 @@ class NoteBlockStore:
             changed: list[ProposedFile] = []
             for path, blocks in changed_texts.items():
                 file = parts.file_at(proposal, path)
-                open_texts = _only_open(file, blocks)
-                changed.append(
-                    _with_texts(file, {hunk: text for texts in open_texts.values() for hunk, text in texts.items()})
-                )
-                reappeared = {hunk for texts in open_texts.values() for hunk in texts}
+                waiting = {one.id for one in file.hunks if one.state == "open"}
+                open_texts = {name: texts for name, texts in blocks.items() if waiting.issuperset(texts)}
+                new_texts = {hunk: text for texts in open_texts.values() for hunk, text in texts.items()}
+                changed.append(replace(file, hunks=tuple(_hunks_with_texts(file, new_texts))))
+                reappeared = new_texts.keys()
                 other_blocks = {
                     name: hunks for name, hunks in shown_blocks.get(path, {}).items() if reappeared.isdisjoint(hunks)
                 }
@@ -474,7 +466,18 @@ def _changed_texts(
     """Return the blocks in notes whose texts differ from what was rendered last."""
     changed_texts: dict[NotePath, dict[str, _HunkTexts]] = {}
     shown_blocks = tables.read_blocks(database, proposal_id)
-    for path, stored in _stored_texts(database, proposal_id).items():
+    rows = database.execute(
+        "SELECT path, block, texts FROM drawings JOIN files ON files.proposal = drawings.proposal AND number = file"
+        " WHERE drawings.proposal = ?",
+        (proposal_id,),
+    )
+    by_path: dict[NotePath, dict[str, _HunkTexts]] = {}
+    for row in rows.fetchall():
+        stored_texts = object_or_empty(loads(row["texts"]))
+        pairs = {hunk: list_or_empty(pair) for hunk, pair in stored_texts.items()}
+        hunk_texts = {hunk: (str(text), bool(edited)) for hunk, (text, edited) in pairs.items()}
+        by_path.setdefault(NotePath(row["path"]), {})[row["block"]] = hunk_texts
+    for path, stored in by_path.items():
         raw = current.get(path)
         if raw is None:
             continue
@@ -490,30 +493,6 @@ def _changed_texts(
         if sure:
             changed_texts[path] = sure
     return changed_texts
-
-
-def _stored_texts(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, _HunkTexts]]:
-    rows = database.execute(
-        "SELECT path, block, texts FROM drawings JOIN files ON files.proposal = drawings.proposal AND number = file"
-        " WHERE drawings.proposal = ?",
-        (proposal_id,),
-    )
-    by_path: dict[NotePath, dict[str, _HunkTexts]] = {}
-    for row in rows.fetchall():
-        stored_texts = object_or_empty(loads(row["texts"]))
-        pairs = {hunk: list_or_empty(pair) for hunk, pair in stored_texts.items()}
-        hunk_texts = {hunk: (str(text), bool(edited)) for hunk, (text, edited) in pairs.items()}
-        by_path.setdefault(NotePath(row["path"]), {})[row["block"]] = hunk_texts
-    return by_path
-
-
-def _only_open(file: ProposedFile, blocks: Mapping[str, _HunkTexts]) -> dict[str, _HunkTexts]:
-    waiting = {one.id for one in file.hunks if one.state == "open"}
-    return {name: texts for name, texts in blocks.items() if waiting.issuperset(texts)}
-
-
-def _with_texts(file: ProposedFile, texts: _HunkTexts) -> ProposedFile:
-    return replace(file, hunks=tuple(_hunks_with_texts(file, texts)))
 
 
 def _hunks_with_texts(file: ProposedFile, texts: _HunkTexts) -> Iterable[parts.ProposedHunk]:

@@ -1,6 +1,6 @@
 """Parts of a proposal: a draft split into files and hunks, some of them chosen, and joined into a draft again."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -29,10 +29,15 @@ def propose_file(file: FileDraft, number: int, proposal: str) -> ProposedFile:
         number: From 1, in the proposal.
         proposal: The proposal's id.
     """
+    kind: ItemKind = "create" if file.before is None else "edit"
+    if file.trash is not None:
+        kind = "trash"
+    elif file.target is not None:
+        kind = "move"
     proposed = ProposedFile(
         number=number,
         path=file.path,
-        kind=_item_kind(file),
+        kind=kind,
         target=file.target,
         trash=file.trash,
         base=file.base,
@@ -53,14 +58,6 @@ def propose_file(file: FileDraft, number: int, proposal: str) -> ProposedFile:
             _propose_hunk(proposal, number, place, one, file.before) for place, one in enumerate(file_hunks, start=1)
         ),
     )
-
-
-def _item_kind(file: FileDraft) -> ItemKind:
-    if file.trash is not None:
-        return "trash"
-    if file.target is not None:
-        return "move"
-    return "create" if file.before is None else "edit"
 
 
 def _propose_hunk(proposal: str, file: int, number: int, hunk: Hunk, origin: bytes) -> ProposedHunk:
@@ -85,7 +82,11 @@ def with_hunks(
     if file.content is None or file.kind == "trash":
         return replace(file, hunks=())
     origin = file.before or b""
-    text_hunks = [_creation_hunk(file.content)] if file.kind == "create" else diff.diff_hunks(origin, file.content)
+    text_hunks = (
+        [Hunk(id="", start=0, old=b"", new=file.content, old_start_line=1, new_start_line=1)]
+        if file.kind == "create"
+        else diff.diff_hunks(origin, file.content)
+    )
     file_hunks = tuple(
         replace(
             _propose_hunk(proposal, file.number, number, one, origin),
@@ -102,10 +103,6 @@ def with_hunks(
 def refresh_hunks(file: ProposedFile, proposal: str) -> ProposedFile:
     """Return a file with hunks and state that match what was changed of it."""
     return with_hunks(file, proposal, file.hunks, edited=any(one.edited for one in file.hunks))
-
-
-def _creation_hunk(content: bytes) -> Hunk:
-    return Hunk(id="", start=0, old=b"", new=content, old_start_line=1, new_start_line=1)
 
 
 def _place_hunks(hunks: Sequence[ProposedHunk]) -> tuple[ProposedHunk, ...]:
@@ -350,10 +347,23 @@ def choose_named(
     chosen: dict[int, set[int]] = {}
     for path in files:
         file = file_at(proposal, path)
-        chosen.setdefault(file.number, set()).update(_open_hunk_numbers(file, accepting=accepting))
+        if file.state != "open":
+            raise _already_decided(f"'{file.path}'", file.state)
+        if accepting and not file.is_acceptable:
+            raise _stale_error(None, [file])
+        chosen.setdefault(file.number, set()).update(
+            [one.number for one in (file.waiting if accepting else file.hunks) if one.state == "open"]
+        )
     for name in hunks:
-        file, number = _open_hunk(proposal, name, accepting=accepting)
-        chosen.setdefault(file.number, set()).add(number)
+        file, own = _locate_hunk(proposal, name)
+        one = find_hunk(file, own)
+        if one.state != "open":
+            raise _already_decided(f"hunk {one.id}", one.state)
+        if file.kind not in {"edit", "create"}:
+            raise BadInput(f"'{file.path}' goes as a whole", hint="name the file instead", code="bound")
+        if accepting and (one.stale or file.stale):
+            raise _stale_error(None, [file])
+        chosen.setdefault(file.number, set()).add(own)
     complete = _complete_groups(
         proposal, {number: frozenset(numbers) for number, numbers in chosen.items()}, accepting=accepting
     )
@@ -401,15 +411,15 @@ def draft_chosen(proposal: Proposal, chosen: ChosenHunks) -> Draft:
 
 def expected_outcomes(drafted: Draft) -> dict[str, str]:
     """Return what identifies an applied draft: the hash of each file that it writes, and the place of the others."""
-    return {file.path: _expected_outcome(file) for file in drafted.files}
-
-
-def _expected_outcome(file: FileDraft) -> str:
-    if file.trash is not None:
-        return "trash"
-    if file.after is not None:
-        return f"{file.place} {parser.content_hash(file.after)}"
-    return file.place
+    outcomes: dict[str, str] = {}
+    for file in drafted.files:
+        if file.trash is not None:
+            outcomes[file.path] = "trash"
+        elif file.after is not None:
+            outcomes[file.path] = f"{file.place} {parser.content_hash(file.after)}"
+        else:
+            outcomes[file.path] = file.place
+    return outcomes
 
 
 def file_at(proposal: Proposal, path: str) -> ProposedFile:
@@ -424,26 +434,6 @@ def file_at(proposal: Proposal, path: str) -> ProposedFile:
             return file
     hint = "it has: " + ", ".join(f"'{file.path}'" for file in proposal.files[:5])
     raise NotFound(f"the proposal {proposal.id} has no file '{path}'", hint=hint, code="file_not_found")
-
-
-def _open_hunk_numbers(file: ProposedFile, *, accepting: bool) -> Iterable[int]:
-    if file.state != "open":
-        raise _already_decided(f"'{file.path}'", file.state)
-    if accepting and not file.is_acceptable:
-        raise _stale_error(None, [file])
-    return [one.number for one in (file.waiting if accepting else file.hunks) if one.state == "open"]
-
-
-def _open_hunk(proposal: Proposal, name: str, *, accepting: bool) -> tuple[ProposedFile, int]:
-    file, own = _locate_hunk(proposal, name)
-    one = find_hunk(file, own)
-    if one.state != "open":
-        raise _already_decided(f"hunk {one.id}", one.state)
-    if file.kind not in {"edit", "create"}:
-        raise BadInput(f"'{file.path}' goes as a whole", hint="name the file instead", code="bound")
-    if accepting and (one.stale or file.stale):
-        raise _stale_error(None, [file])
-    return file, own
 
 
 def _locate_hunk(proposal: Proposal, name: str) -> tuple[ProposedFile, int]:
@@ -466,7 +456,15 @@ def _complete_groups(proposal: Proposal, chosen: ChosenHunks, *, accepting: bool
         missing = [
             file
             for file in group
-            if file.state == "open" and file.cause == "asked" and not _is_fully_chosen(file, chosen)
+            if file.state == "open"
+            and file.cause == "asked"
+            and not (
+                file.number in chosen
+                and (
+                    file.kind != "edit"
+                    or all(one.state != "open" or one.number in chosen[file.number] for one in file.hunks)
+                )
+            )
         ]
         if missing:
             names = ", ".join(f"'{file.path}'" for file in missing[:5])
@@ -478,12 +476,6 @@ def _complete_groups(proposal: Proposal, chosen: ChosenHunks, *, accepting: bool
             if file.state == "open"
         }
     return complete
-
-
-def _is_fully_chosen(file: ProposedFile, chosen: ChosenHunks) -> bool:
-    if file.number not in chosen:
-        return False
-    return file.kind != "edit" or all(one.state != "open" or one.number in chosen[file.number] for one in file.hunks)
 
 
 def _already_decided(what: str, state: str) -> BadInput:
@@ -542,6 +534,7 @@ def make_proposal(draft: Draft, meta: ChangeMeta, note: ProposalTerms, now: date
         now: The time of its creation.
     """
     name = plan.make_id()
+    changed = [one for one in draft.files if one.trash or one.target or one.before is None or one.before != one.after]
     # Times are stored to the millisecond: a new proposal has to equal the one that is read back.
     created = now.replace(microsecond=now.microsecond // 1000 * 1000)
     return model.seal(
@@ -556,7 +549,7 @@ def make_proposal(draft: Draft, meta: ChangeMeta, note: ProposalTerms, now: date
             why=note.why,
             tainted=note.tainted,
             by_query=draft.by_query,
-            files=tuple(propose_file(one, number, name) for number, one in enumerate(_changed_files(draft), start=1)),
+            files=tuple(propose_file(one, number, name) for number, one in enumerate(changed, start=1)),
             folders=draft.folders,
             notices=draft.notices,
             rewritten=draft.rewritten,
@@ -564,7 +557,3 @@ def make_proposal(draft: Draft, meta: ChangeMeta, note: ProposalTerms, now: date
             behalf=note.behalf,
         )
     )
-
-
-def _changed_files(draft: Draft) -> list[FileDraft]:
-    return [one for one in draft.files if one.trash or one.target or one.before is None or one.before != one.after]

@@ -1,6 +1,5 @@
 """Log what the rules refused programs, in the file of the proposals, and list it."""
 
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +64,16 @@ class RefusalLog:
         """
         now = self._clock()
         with self._guard:
-            admitted = self._admit(client, requests, now)
+            # What is too much for its minute is one row, or counted for the next minute.
+            began, used, left_out = self._minutes.get(client, (now, 0, 0))
+            if not began <= now < began + timedelta(minutes=1):
+                began, used = now, 0
+            admitted = list(requests[: max(_ROWS_A_MINUTE - used, 0)])
+            left_out += len(requests) - len(admitted)
+            if left_out and used <= _ROWS_A_MINUTE:
+                admitted.append(RefusedRequest(path="", action="", reason=UNRECORDED, times=left_out))
+                left_out = 0
+            self._minutes[client] = (began, used + len(requests), left_out)
         if not admitted or self._ledger.is_read_only:
             return
         at = tables.format_time(now)
@@ -113,23 +121,9 @@ class RefusalLog:
                 " ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset",
                 {**values, "limit": limit, "offset": offset},
             ).fetchall()
-        return [_read_row(row) for row in rows]
-
-    def _admit(self, client: str, requests: Sequence[RefusedRequest], now: datetime) -> list[RefusedRequest]:
-        """Return what is to be written; what is too much for its minute is one row, or counted for the next minute."""
-        began, used, left_out = self._minutes.get(client, (now, 0, 0))
-        if not began <= now < began + timedelta(minutes=1):
-            began, used = now, 0
-        admitted = list(requests[: max(_ROWS_A_MINUTE - used, 0)])
-        left_out += len(requests) - len(admitted)
-        if left_out and used <= _ROWS_A_MINUTE:
-            admitted.append(RefusedRequest(path="", action="", reason=UNRECORDED, times=left_out))
-            left_out = 0
-        self._minutes[client] = (began, used + len(requests), left_out)
-        return admitted
-
-
-def _read_row(row: sqlite3.Row) -> LoggedRefusal:
-    request = RefusedRequest(path=row["path"], action=row["action"], reason=row["reason"], times=row["times"])
-    at = datetime.fromisoformat(row["at"])
-    return LoggedRefusal(id=row["id"], client=row["client"], run=row["run"], at=at, request=request)
+        refusals: list[LoggedRefusal] = []
+        for row in rows:
+            request = RefusedRequest(path=row["path"], action=row["action"], reason=row["reason"], times=row["times"])
+            at = datetime.fromisoformat(row["at"])
+            refusals.append(LoggedRefusal(id=row["id"], client=row["client"], run=row["run"], at=at, request=request))
+        return refusals

@@ -91,18 +91,14 @@ def hiding_errors(hidden: Collection[NotePath]) -> Generator[None]:
     try:
         yield
     except KnapError as error:
-        if not hidden or not _mentions_any(error, hidden):
+        error_text = f"{error.message}\n{error.hint}\n{error.details}"
+        if not any(path in error_text or repr(path)[1:-1] in error_text for path in hidden):
             raise
         message = "a file that isn't shown here stands in the way; nothing was changed"
         details = {name: redacted for name, rows in error.details.items() if (redacted := _redact_rows(rows, hidden))}
         hint = "try it again later, or ask a person, who sees that file"
         # Without the cause: a log or traceback of it would name the hidden file again.
         raise type(error)(message, hint=hint, code=error.code, details=details) from None
-
-
-def _mentions_any(error: KnapError, hidden: Collection[NotePath]) -> bool:
-    error_text = f"{error.message}\n{error.hint}\n{error.details}"
-    return any(path in error_text or repr(path)[1:-1] in error_text for path in hidden)
 
 
 def _redact_rows(rows: object, hidden: Collection[NotePath]) -> list[object]:
@@ -118,12 +114,12 @@ def _redact_rows(rows: object, hidden: Collection[NotePath]) -> list[object]:
 
 
 def _visible_notices(notices: Iterable[str], visible: Callable[[NotePath], bool]) -> tuple[str, ...]:
-    return tuple(notice for notice in notices if all(visible(NotePath(path)) for path in _notice_paths(notice)))
-
-
-def _notice_paths(notice: str) -> list[str]:
-    match = _NOTICE_PATHS.fullmatch(notice)
-    return [path for path in match.groups() if path] if match else []
+    shown: list[str] = []
+    for notice in notices:
+        match = _NOTICE_PATHS.fullmatch(notice)
+        if all(visible(NotePath(path)) for path in (match.groups() if match else ()) if path):
+            shown.append(notice)
+    return tuple(shown)
 
 
 _DUE = "status IN ('open', 'stale') AND expires <= ?"
@@ -246,7 +242,16 @@ def _format(at: datetime | None) -> str:
 
 def _where(database: sqlite3.Connection, criteria: ProposalFilter) -> tuple[str, dict[str, str]]:
     """Return the condition of a list, its values, and register the SQL functions that it calls."""
-    _register_functions(database, criteria)
+
+    # Visibility is checked in SQL, so that totals and pages don't count what the reader may not know of.
+    def key(path: str | None) -> str | None:
+        return None if path is None else paths.name_key(path)
+
+    def visible(path: str) -> bool:
+        return criteria.visible is None or criteria.visible(NotePath(path))
+
+    database.create_function("key", 1, key, deterministic=True)
+    database.create_function("visible", 1, visible)
     values = {
         "status": criteria.status or "",
         "client": criteria.client,
@@ -258,20 +263,6 @@ def _where(database: sqlite3.Connection, criteria: ProposalFilter) -> tuple[str,
     }
     conditions = [_CONDITIONS[name] for name, value in values.items() if value]
     return " AND ".join([*conditions, *([_ALL_VISIBLE] if criteria.visible else []), "1"]), values
-
-
-def _register_functions(database: sqlite3.Connection, criteria: ProposalFilter) -> None:
-    """Register the SQL functions that compare path keys and check visibility."""
-
-    # Visibility is checked in SQL, so that totals and pages don't count what the reader may not know of.
-    def key(path: str | None) -> str | None:
-        return None if path is None else paths.name_key(path)
-
-    def visible(path: str) -> bool:
-        return criteria.visible is None or criteria.visible(NotePath(path))
-
-    database.create_function("key", 1, key, deterministic=True)
-    database.create_function("visible", 1, visible)
 
 
 def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
@@ -606,11 +597,8 @@ def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None)
     Raises:
         StorageError: The file can't be used.
     """
-    return Proposals(storage.open_shared_database(folder / FILE, SCHEMAS, len(SCHEMAS)), clock or _utc_now)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
+    own = storage.open_shared_database(folder / FILE, SCHEMAS, len(SCHEMAS))
+    return Proposals(own, clock or (lambda: datetime.now(UTC)))
 
 
 def _refit(database: sqlite3.Connection, proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> Proposal:

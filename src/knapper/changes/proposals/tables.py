@@ -188,7 +188,24 @@ def put_files(database: sqlite3.Connection, proposal_id: str, files: Sequence[Pr
     database.executemany("DELETE FROM hunks WHERE proposal = ? AND file = ?", keys)
     contents = _ContentWriter(database)
     database.executemany(_UPSERT_FILE, [_file_row(proposal_id, file, contents) for file in files])
-    hunks = [row for file in files if file.kind == "edit" for row in _hunk_rows(proposal_id, file, contents)]
+    hunks = [
+        (
+            proposal_id,
+            file.number,
+            one.number,
+            contents.put(one.origin),
+            one.hunk.start,
+            one.hunk.start + len(one.hunk.old),
+            contents.put(one.hunk.new),
+            one.state,
+            _dump_stale(one.stale),
+            one.reason,
+            one.edited,
+        )
+        for file in files
+        if file.kind == "edit"
+        for one in file.hunks
+    ]
     database.executemany("INSERT INTO hunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", hunks)
     drop_unused_contents(database, old - contents.names)
 
@@ -273,25 +290,6 @@ def _file_row(proposal_id: str, file: ProposedFile, contents: _ContentWriter) ->
     )
 
 
-def _hunk_rows(proposal_id: str, file: ProposedFile, contents: _ContentWriter) -> list[tuple[object, ...]]:
-    return [
-        (
-            proposal_id,
-            file.number,
-            one.number,
-            contents.put(one.origin),
-            one.hunk.start,
-            one.hunk.start + len(one.hunk.old),
-            contents.put(one.hunk.new),
-            one.state,
-            _dump_stale(one.stale),
-            one.reason,
-            one.edited,
-        )
-        for one in file.hunks
-    ]
-
-
 class _ContentReader:
     """Reader that loads each content once."""
 
@@ -330,30 +328,30 @@ def _read_file(row: sqlite3.Row, hunks: Sequence[sqlite3.Row], contents: _Conten
         stale=_load_stale(row["stale"]),
         reason=row["reason"],
     )
-    proposed_hunks = [_read_hunk(row["proposal"], row["number"], one, contents) for one in hunks]
+    number, proposed_hunks = row["number"], list[ProposedHunk]()
+    for one in hunks:
+        origin = contents.need(one["origin"])
+        hunk = Hunk(
+            id=model.make_hunk_id(row["proposal"], number, one["number"]),
+            start=one["start"],
+            old=origin[one["start"] : one["stop"]],
+            new=contents.need(one["new"]),
+            old_start_line=source.line_number_at(origin, one["start"]),
+            new_start_line=0,
+        )
+        proposed_hunks.append(
+            ProposedHunk(
+                number=one["number"],
+                id=f"{number}.{one['number']}",
+                hunk=hunk,
+                origin=origin,
+                state=one["state"],
+                stale=_load_stale(one["stale"]),
+                edited=bool(one["edited"]),
+                reason=one["reason"],
+            )
+        )
     return parts.with_hunks(proposed, row["proposal"], proposed_hunks, edited=bool(row["edited"]))
-
-
-def _read_hunk(proposal: str, file: int, row: sqlite3.Row, contents: _ContentReader) -> ProposedHunk:
-    origin = contents.need(row["origin"])
-    hunk = Hunk(
-        id=model.make_hunk_id(proposal, file, row["number"]),
-        start=row["start"],
-        old=origin[row["start"] : row["stop"]],
-        new=contents.need(row["new"]),
-        old_start_line=source.line_number_at(origin, row["start"]),
-        new_start_line=0,
-    )
-    return ProposedHunk(
-        number=row["number"],
-        id=f"{file}.{row['number']}",
-        hunk=hunk,
-        origin=origin,
-        state=row["state"],
-        stale=_load_stale(row["stale"]),
-        edited=bool(row["edited"]),
-        reason=row["reason"],
-    )
 
 
 def _dump_stale(stale: Stale | None) -> str | None:
@@ -549,7 +547,12 @@ def reject_chosen(
     database: sqlite3.Connection, proposal: Proposal, chosen: ChosenHunks, decision: Decision
 ) -> Proposal:
     """Mark the chosen parts as rejected, and record the decision; without files, the whole proposal is."""
-    items = [item for file in proposal.files if file.number in chosen for item in _open_items(file, chosen)]
+    items: list[str] = []
+    for file in (file for file in proposal.files if file.number in chosen):
+        if file.kind == "edit":
+            items += [one.id for one in file.hunks if one.number in chosen[file.number] and one.state == "open"]
+        elif file.state == "open":
+            items.append(str(file.number))
     updated = close_chosen(database, proposal, chosen, "rejected", decision.reason)
     if not proposal.files:
         updated = replace(updated, status="rejected")
@@ -558,13 +561,6 @@ def reject_chosen(
         log_decision(database, proposal.id, replace(decision, items=tuple(items)))
     decided_at, decided_by = read_outcome(database, proposal.id, updated.status)
     return replace(updated, decided_at=decided_at, decided_by=decided_by)
-
-
-def _open_items(file: ProposedFile, chosen: ChosenHunks) -> list[str]:
-    """Return the ids of a file's chosen hunks that are open, or its own number if it is no edit."""
-    if file.kind != "edit":
-        return [str(file.number)] if file.state == "open" else []
-    return [one.id for one in file.hunks if one.number in chosen[file.number] and one.state == "open"]
 
 
 def log_decision(database: sqlite3.Connection, proposal_id: str, decision: Decision) -> None:
@@ -650,32 +646,23 @@ def reconcile_attempts(own: SharedDatabase, reader: ProposalReader, journal: Jou
     """
     with own.reading() as database:
         open_attempts = database.execute("SELECT * FROM acceptances WHERE change IS NULL ORDER BY at").fetchall()
-    proposal_ids = [row["proposal"] for row in open_attempts if _reconcile_attempt(own, reader, journal, row)]
+    proposal_ids: list[str] = []
+    for attempt in open_attempts:
+        values = {"id": attempt["proposal"]}
+        candidates = journal.select("proposal = :id AND phase IN ('applied', 'done') ORDER BY seq", values)
+        with own.writing() as database:
+            rows = database.execute("SELECT change FROM acceptances WHERE proposal = ?", (attempt["proposal"],))
+            known_changes = {row["change"] for row in rows}
+            unknown = (change for change in candidates if change.id not in known_changes)
+            expected: dict[str, str] = json.loads(attempt["expected"])
+            change = next((change for change in unknown if _matches_expected(change, expected)), None)
+            if change is not None:
+                chosen = {int(number): frozenset(part) for number, part in json.loads(attempt["chosen"]).items()}
+                mark_accepted(database, attempt["token"], reader.get(database, attempt["proposal"]), chosen, change.id)
+                proposal_ids.append(attempt["proposal"])
     with own.writing() as database:
         database.execute("DELETE FROM acceptances WHERE change IS NULL AND at < ?", (lost,))
     return proposal_ids
-
-
-def _reconcile_attempt(own: SharedDatabase, reader: ProposalReader, journal: Journal, attempt: sqlite3.Row) -> bool:
-    values = {"id": attempt["proposal"]}
-    candidates = journal.select("proposal = :id AND phase IN ('applied', 'done') ORDER BY seq", values)
-    with own.writing() as database:
-        change = _matching_change(database, attempt, candidates)
-        if change is not None:
-            chosen = {int(number): frozenset(part) for number, part in json.loads(attempt["chosen"]).items()}
-            mark_accepted(database, attempt["token"], reader.get(database, attempt["proposal"]), chosen, change.id)
-    return change is not None
-
-
-def _matching_change(database: sqlite3.Connection, attempt: sqlite3.Row, candidates: Iterable[Change]) -> Change | None:
-    """Return the change that an attempt made; None if there is none that isn't recorded already."""
-    rows = database.execute("SELECT change FROM acceptances WHERE proposal = ?", (attempt["proposal"],))
-    known_changes = {row["change"] for row in rows}
-    expected: dict[str, str] = json.loads(attempt["expected"])
-    return next(
-        (change for change in candidates if change.id not in known_changes and _matches_expected(change, expected)),
-        None,
-    )
 
 
 def _matches_expected(change: Change, expected: dict[str, str]) -> bool:

@@ -226,7 +226,22 @@ class Taints:
                 f"SELECT * FROM taints WHERE {_IN_FORCE} ORDER BY at DESC, client, run",  # noqa: S608  # a constant of this module
                 {"horizon": self._horizon()},
             ).fetchall()
-        return tuple(self._read(row) for row in rows)
+        taints: list[Taint] = []
+        for row in rows:
+            until = None
+            if self._lifetime and not row["run"]:
+                until = datetime.fromisoformat(row["seen"]) + self._lifetime + _STEP
+            taints.append(
+                Taint(
+                    client=row["client"],
+                    run=row["run"],
+                    at=datetime.fromisoformat(row["at"]),
+                    until=until,
+                    source=row["source"],
+                    inherited=bool(row["inherited"]),
+                )
+            )
+        return tuple(taints)
 
     def clear(self, client: str, run: str = "", *, by: Grants) -> bool:
         """Remove the taint of a client or run.
@@ -283,8 +298,20 @@ class Taints:
             old = database.execute("SELECT * FROM taints WHERE run <> '' AND seen < :day", times).fetchall()
         if not over[0] and (pruned_today or not old):
             return 0
-        ended = [] if pruned_today else self._find_ended(old, find_stored)
-        self._remove_dead_locks()
+        ended: list[sqlite3.Row] = []
+        if not pruned_today:
+            # The holders first: what one of them stores before it ends is then found among what is stored.
+            unknown_since = _stamp(now - _UNHELD_FOR)
+            held = {name: _is_held(self._folder, name) for name in {str(row["holder"]) for row in old} if name}
+            unheld = [row for row in old if not held.get(row["holder"], row["seen"] >= unknown_since)]
+            stored = find_stored() if unheld else ()
+            ended = [] if stored is None else [row for row in unheld if row["run"] not in stored]
+        # locks of processes that died, whose entries a person may have removed
+        youngest = time.time() - _ENDED_FOR.total_seconds()
+        with contextlib.suppress(OSError):
+            for file in self._folder.glob("*.lock"):
+                if file.lstat().st_mtime < youngest:
+                    _ = _is_held(self._folder, file.stem)
         with self._ledger.writing() as database:
             removed = database.execute("DELETE FROM taints WHERE run = '' AND seen <= :horizon", times).rowcount
             for row in ended:
@@ -293,24 +320,6 @@ class Taints:
             _ = database.execute("DELETE FROM pruned")
             _ = database.execute("INSERT INTO pruned VALUES (?)", (_stamp(now),))
         return removed
-
-    def _find_ended(
-        self, rows: Iterable[sqlite3.Row], find_stored: Callable[[], Collection[str] | None]
-    ) -> list[sqlite3.Row]:
-        # The holders first: what one of them stores before it ends is then found among what is stored.
-        unknown_since = _stamp(self._now() - _UNHELD_FOR)
-        held = {name: _is_held(self._folder, name) for name in {str(row["holder"]) for row in rows} if name}
-        ended = [row for row in rows if not held.get(row["holder"], row["seen"] >= unknown_since)]
-        stored = find_stored() if ended else ()
-        return [] if stored is None else [row for row in ended if row["run"] not in stored]
-
-    def _remove_dead_locks(self) -> None:
-        """Remove locks of processes that died, whose entries a person may have removed."""
-        youngest = time.time() - _ENDED_FOR.total_seconds()
-        with contextlib.suppress(OSError):
-            for file in self._folder.glob("*.lock"):
-                if file.lstat().st_mtime < youngest:
-                    _ = _is_held(self._folder, file.stem)
 
     def shut(self) -> None:
         """Close the file; the runs of this process have ended."""
@@ -372,17 +381,6 @@ class Taints:
             sql = "UPDATE taints SET seen = max(seen, ?), holder = ? WHERE client = ? AND run = ?"
             _ = database.execute(sql, (now, holder, reader.client, reader.run))
         return is_new
-
-    def _read(self, row: sqlite3.Row) -> Taint:
-        ends = not row["run"] and self._lifetime is not None
-        return Taint(
-            client=row["client"],
-            run=row["run"],
-            at=datetime.fromisoformat(row["at"]),
-            until=datetime.fromisoformat(row["seen"]) + self._lifetime + _STEP if ends and self._lifetime else None,
-            source=row["source"],
-            inherited=bool(row["inherited"]),
-        )
 
 
 def _find_row(database: sqlite3.Connection, reader: Reader) -> sqlite3.Row | None:

@@ -109,7 +109,12 @@ def insert_blocks(snapshot: Snapshot, hunks: Sequence[Hunk]) -> RenderedBlocks:
 def _render_regions(snapshot: Snapshot, found_regions: Sequence[Region]) -> RenderedBlocks | None:
     """Replace regions by blocks; None if they aren't found again, or rejecting them doesn't restore the note."""
     names = [_region_block_name(snapshot, region) for region in found_regions]
-    block_splices = [_block_splice(snapshot, region, name) for region, name in zip(found_regions, names, strict=True)]
+    # Never a bare carriage return: a side that begins with a line feed would become one line ending with it.
+    newline = "\r\n" if snapshot.outline.newline == "\r\n" else "\n"
+    block_splices: list[Splice] = []
+    for region, name in zip(found_regions, names, strict=True):
+        text = write_block(name, *diff.region_sides(snapshot, region)).replace("\n", newline)
+        block_splices.append(Splice(start=region.start, stop=region.stop, new=text.encode()))
     raw = splices.merge(snapshot.raw, block_splices)
     rendered_snapshot = splices.take_snapshot(raw)
     present_blocks = _resolvable_blocks(rendered_snapshot)
@@ -126,13 +131,6 @@ def _render_regions(snapshot: Snapshot, found_regions: Sequence[Region]) -> Rend
 
 def _region_block_name(snapshot: Snapshot, region: Region) -> str:
     return block_name(region.hunks[0].id, *diff.region_sides(snapshot, region))
-
-
-def _block_splice(snapshot: Snapshot, region: Region, name: str) -> Splice:
-    text = write_block(name, *diff.region_sides(snapshot, region))
-    # Never a bare carriage return: a side that begins with a line feed would become one line ending with it.
-    newline = "\r\n" if snapshot.outline.newline == "\r\n" else "\n"
-    return Splice(start=region.start, stop=region.stop, new=text.replace("\n", newline).encode())
 
 
 def _find_hiding_region(snapshot: Snapshot, raw: bytes, found_regions: Sequence[Region]) -> int | None:

@@ -158,9 +158,26 @@ def unified_diff(before: bytes, after: bytes, path: str) -> str:
     if not line_changes:
         return ""
     rows = [f"--- a/{path}\n", f"+++ b/{path}\n"]
-    for group in _group_changes(line_changes):
-        rows += _group_lines(old, new, group)
-    return "".join(row if row.endswith("\n") else _end_line(row) for row in rows)
+    groups: list[list[tuple[int, int, int, int]]] = []
+    for change in line_changes:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT_LINES:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    for group in groups:
+        first, last = group[0], group[-1]
+        lead = min(_CONTEXT_LINES, first[0])
+        tail = min(_CONTEXT_LINES, len(old) - last[1])
+        sizes = (last[1] + tail - first[0] + lead, last[3] + tail - first[2] + lead)
+        at = first[0] - lead
+        rows.append(f"@@ -{_range_text(at, sizes[0])} +{_range_text(first[2] - lead, sizes[1])} @@\n")
+        for a, b, c, d in group:
+            rows += _mark_lines(" ", old[at:a]) + _mark_lines("-", old[a:b]) + _mark_lines("+", new[c:d])
+            at = b
+        rows += _mark_lines(" ", old[at : last[1] + tail])
+    # A bare ``\r`` counts as an ending of the file, and shows as such.
+    endings = {"\n": "", "\r": "\n"}
+    return "".join(row + endings.get(row[-1:], f"\n{_NO_NEWLINE_MARKER}\n") for row in rows)
 
 
 def cut_unified(text: str, max_chars: int) -> str:
@@ -180,29 +197,6 @@ def cut_unified(text: str, max_chars: int) -> str:
     return text[:stop] if "\n@@" in text[:stop] else ""
 
 
-def _group_changes(changes: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
-    groups: list[list[tuple[int, int, int, int]]] = []
-    for change in changes:
-        if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT_LINES:
-            groups[-1].append(change)
-        else:
-            groups.append([change])
-    return groups
-
-
-def _group_lines(old: Sequence[bytes], new: Sequence[bytes], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
-    first, last = group[0], group[-1]
-    lead = min(_CONTEXT_LINES, first[0])
-    tail = min(_CONTEXT_LINES, len(old) - last[1])
-    sizes = (last[1] + tail - first[0] + lead, last[3] + tail - first[2] + lead)
-    rows = [f"@@ -{_range_text(first[0] - lead, sizes[0])} +{_range_text(first[2] - lead, sizes[1])} @@\n"]
-    at = first[0] - lead
-    for a, b, c, d in group:
-        rows += _mark_lines(" ", old[at:a]) + _mark_lines("-", old[a:b]) + _mark_lines("+", new[c:d])
-        at = b
-    return rows + _mark_lines(" ", old[at : last[1] + tail])
-
-
 def _mark_lines(mark: str, lines: Iterable[bytes]) -> list[str]:
     return [mark + row.decode(errors="replace") for row in lines]
 
@@ -210,11 +204,6 @@ def _mark_lines(mark: str, lines: Iterable[bytes]) -> list[str]:
 def _range_text(start: int, size: int) -> str:
     first = start + 1 if size else start
     return str(first) if size == 1 else f"{first},{size}"
-
-
-def _end_line(row: str) -> str:
-    r"""End a row: a bare ``\r`` counts as an ending of the file, and shows as such."""
-    return f"{row}\n" if row.endswith("\r") else f"{row}\n{_NO_NEWLINE_MARKER}\n"
 
 
 REVIEW_AS_PROPOSAL_HINT: Final = "review it as a proposal"
@@ -245,7 +234,14 @@ def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool)
     cover = SpanSet(snapshot.outline.code_spans)
     result: list[Region] = []
     for hunk in sorted(hunks, key=lambda hunk: hunk.start):
-        _check_hunk_place(snapshot, hunk)
+        block = snapshot.outline.frontmatter
+        if block and hunk.start < block.stop:
+            message = f"line {hunk.old_start_line} is in the frontmatter, which can't hold a block"
+            raise BadInput(message, hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
+        if hunk.start < snapshot.text_start and not (hunk.old.startswith(_BOM) and hunk.new.startswith(_BOM)):
+            raise BadInput(
+                "the change moves the file's byte-order mark", hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text"
+            )
         before = cover.find(hunk.start - 1) if touching and hunk.start else None
         first = before[0] if before else hunk.start
         start, stop = _widen(snapshot, cover, first, hunk.start + len(hunk.old))
@@ -256,15 +252,6 @@ def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool)
             together = [*last.hunks, *together]
         result.append(Region(start=start, stop=stop, hunks=tuple(together)))
     return result
-
-
-def _check_hunk_place(snapshot: Snapshot, hunk: Hunk) -> None:
-    block = snapshot.outline.frontmatter
-    if block and hunk.start < block.stop:
-        message = f"line {hunk.old_start_line} is in the frontmatter, which can't hold a block"
-        raise BadInput(message, hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
-    if hunk.start < snapshot.text_start and not (hunk.old.startswith(_BOM) and hunk.new.startswith(_BOM)):
-        raise BadInput("the change moves the file's byte-order mark", hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
 
 
 def _widen(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[int, int]:
@@ -301,11 +288,12 @@ def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
         BadInput: It isn't UTF-8.
     """
     before = snapshot.raw[region.start : region.stop]
+    # without the byte-order mark, which stays in the file
     moved = [
         Splice(
             start=max(0, hunk.start - region.start),
             stop=hunk.start + len(hunk.old) - region.start,
-            new=_new_text(snapshot, hunk),
+            new=hunk.new.removeprefix(_BOM) if hunk.start < snapshot.text_start else hunk.new,
         )
         for hunk in region.hunks
     ]
@@ -316,8 +304,3 @@ def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
         raise BadInput(
             "the text isn't UTF-8, so no block can hold it", hint=REVIEW_AS_PROPOSAL_HINT, code="not_utf8"
         ) from error
-
-
-def _new_text(snapshot: Snapshot, hunk: Hunk) -> bytes:
-    """Return a hunk's new text without the byte-order mark, which stays in the file."""
-    return hunk.new.removeprefix(_BOM) if hunk.start < snapshot.text_start else hunk.new

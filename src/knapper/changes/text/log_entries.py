@@ -38,7 +38,8 @@ class MentionFinder:
         by_word: dict[str, list[str]] = {}
         for name in {unicodedata.normalize("NFC", name) for name in names}:
             word = _WORD.search(name)
-            if word is not None and _is_linkable(name):
+            is_plain = len(name) > 1 and name == name.strip() and not _UNLINKABLE.search(name)
+            if word is not None and is_plain and (_LETTER.search(name) or _DAY.fullmatch(name)):
                 by_word.setdefault(word.group(), []).append(name)
         return cls(by_word={word: tuple(several) for word, several in by_word.items()})
 
@@ -61,19 +62,12 @@ class MentionFinder:
     def _at(self, text: str, at: int, word: str) -> Iterable[Mention]:
         for name in self.by_word.get(word, ()):
             start = at - name.index(word)
-            if start >= 0 and text.startswith(name, start) and _stands_alone(text, start, start + len(name)):
-                yield Mention(start=start, stop=start + len(name), name=name)
-
-
-def _is_linkable(name: str) -> bool:
-    if len(name) < 2 or _UNLINKABLE.search(name) or name != name.strip():
-        return False
-    return bool(_LETTER.search(name) or _DAY.fullmatch(name))
-
-
-def _stands_alone(text: str, start: int, stop: int) -> bool:
-    before, after = text[start - 1 : start], text[stop : stop + 1]
-    return not (before and _WORD.match(before)) and not (after and _WORD.match(after))
+            stop = start + len(name)
+            if start < 0 or not text.startswith(name, start):
+                continue
+            before, after = text[start - 1 : start], text[stop : stop + 1]
+            if not (before and _WORD.match(before)) and not (after and _WORD.match(after)):
+                yield Mention(start=start, stop=stop, name=name)
 
 
 _Zone = Literal["plain", "quiet", "maths", "code", "fence", "link", "embed"]
@@ -129,7 +123,18 @@ def sanitize_line(text: str, names: MentionFinder) -> str:
 
 def _zones(data: bytes) -> Iterator[tuple[_Zone, int, int]]:
     """Yield the zones of text, each of one kind, in order."""
-    kinds = _zone_kinds(data)
+    # The spans that aren't plain text; one may contain another.
+    masked = markdown.parse_body(data, 0)
+    kinds: dict[Span, _Zone] = dict.fromkeys((*masked.math, *masked.events.math), "maths")
+    kinds |= dict.fromkeys((*masked.comments, *masked.events.html), "quiet")
+    kinds |= {address.span(): "link" for address in _ADDRESS.finditer(data)}
+    kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.links}
+    # Comments and HTML have no code zones: everything in them becomes text.
+    quiet_cover = SpanSet((*masked.comments, *masked.events.html))
+    for code_span in masked.events.code:
+        if not quiet_cover.contains(code_span[0]):
+            lead = data[data.rfind(b"\n", 0, code_span[0]) + 1 : code_span[0]]
+            kinds[code_span] = "fence" if _BLOCK_LEAD.fullmatch(lead) else "code"
     at = 0
     for start, stop in sorted(kinds, key=lambda span: (span[0], -span[1])):
         if start < at:
@@ -142,22 +147,6 @@ def _zones(data: bytes) -> Iterator[tuple[_Zone, int, int]]:
         yield "plain", at, len(data)
 
 
-def _zone_kinds(data: bytes) -> dict[Span, _Zone]:
-    """Return the spans that aren't plain text; one may contain another."""
-    masked = markdown.parse_body(data, 0)
-    kinds: dict[Span, _Zone] = dict.fromkeys((*masked.math, *masked.events.math), "maths")
-    kinds |= dict.fromkeys((*masked.comments, *masked.events.html), "quiet")
-    kinds |= {address.span(): "link" for address in _ADDRESS.finditer(data)}
-    kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.links}
-    # Comments and HTML have no code zones: everything in them becomes text.
-    quiet_cover = SpanSet((*masked.comments, *masked.events.html))
-    for span in masked.events.code:
-        if not quiet_cover.contains(span[0]):
-            lead = data[data.rfind(b"\n", 0, span[0]) + 1 : span[0]]
-            kinds[span] = "fence" if _BLOCK_LEAD.fullmatch(lead) else "code"
-    return kinds
-
-
 def _sanitize_zone(zone: _Zone, text: str, names: MentionFinder) -> str:
     match zone:
         case "code":
@@ -165,22 +154,20 @@ def _sanitize_zone(zone: _Zone, text: str, names: MentionFinder) -> str:
         case "fence":
             return _sanitize_fence(text)
         case "embed" | "link":
-            return "\\" * (zone == "embed") + _sanitize_link(text)
+            # Nothing inside a link's text may embed, hide or run.
+            inner = text[1:].replace("![", "\\![").replace("%%", "%\u200b%").replace("<%", "<\\%")
+            return "\\" * (zone == "embed") + text[:1] + inner
         case "quiet":
             return _escape_text(text)
         case "maths":
             return text.replace("%%", "\\%\\%").replace("<%", "<\\%")
         case "plain":
-            return _link_mentions(text, names)
-
-
-def _link_mentions(text: str, names: MentionFinder) -> str:
-    pieces: list[str] = []
-    at = 0
-    for mention in names.find(text):
-        pieces += (_escape_text(text[at : mention.start]), f"[[{mention.name}]]")
-        at = mention.stop
-    return "".join((*pieces, _escape_text(text[at:])))
+            pieces: list[str] = []
+            at = 0
+            for mention in names.find(text):
+                pieces += (_escape_text(text[at : mention.start]), f"[[{mention.name}]]")
+                at = mention.stop
+            return "".join((*pieces, _escape_text(text[at:])))
 
 
 def _escape_text(text: str) -> str:
@@ -198,12 +185,6 @@ def _escape_sign(sign: re.Match[str]) -> str:
             return f"{syntax[:-1]}\\["
         case _:
             return f"\\{syntax}"
-
-
-def _sanitize_link(text: str) -> str:
-    """Return a link in which nothing inside its text can embed, hide or run."""
-    inner = text[1:].replace("![", "\\![").replace("%%", "%\u200b%").replace("<%", "<\\%")
-    return text[:1] + inner
 
 
 def _sanitize_code(text: str) -> str:
@@ -255,8 +236,13 @@ def compose_entry(entry: LogEntry, names: MentionFinder) -> str:
     title = sanitize_line(_SPACES.sub(" ", entry.task).strip(), names)
     lines = [f"{pending.LOG_MARK}- {entry.time} · {title}"]
     for label, text in (("Query", entry.query), ("Summary", entry.summary), ("Response", entry.response)):
-        if text.strip():
-            lines += _entry_part(label, text.strip("\r\n"), names)
+        part = text.strip("\r\n")
+        if not part.strip():
+            continue
+        if "\n" in part or "\r" in part:
+            lines += ["", f"**{label}:**", "", sanitize_text(part, names)]
+        else:
+            lines += ["", f"**{label}:** {sanitize_line(part.strip(), names)}"]
     if entry.files:
         lines += ["", f"**Files:** {', '.join(entry.files)}"]
     return "".join(f"> {line}".rstrip() + "\n" for line in "\n".join(lines).split("\n"))
@@ -274,10 +260,3 @@ def is_entry(before: bytes, after: bytes) -> bool:
         return False
     data = source.decode(after).data
     return (len(after) - len(added), len(after)) in pending.find_log_entries(data, parse_note(after))
-
-
-def _entry_part(label: str, text: str, names: MentionFinder) -> list[str]:
-    """Return the lines of a part: on the label's line if it is a single line, else below it."""
-    if "\n" in text or "\r" in text:
-        return ["", f"**{label}:**", "", sanitize_text(text, names)]
-    return ["", f"**{label}:** {sanitize_line(text.strip(), names)}"]

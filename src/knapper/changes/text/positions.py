@@ -51,9 +51,27 @@ def find_section(snapshot: Snapshot, heading: Heading, *, strict: bool = False) 
     if not matches and isinstance(heading, str) and len(parts := _PATH_SEPARATOR.split(heading.strip())) > 1:
         matches = _matches(snapshot, _parse_steps(parts, strict=strict))
     if not matches:
-        raise _heading_not_found(snapshot, requested)
+        labels = {section.start: heading_label(section) for section in snapshot.outline.sections if section.level}
+        by_start = {section.start: section.line for section in snapshot.outline.sections}
+        from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a mistyped heading should cost it
+
+        near = process.extract(requested, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
+        starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
+        names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
+        hint = "the note has no headings"
+        if names:
+            hint = f"{'nearest' if near else 'the first headings are'}: {', '.join(names)}"
+        details: dict[str, object] = {"headings": [labels[start] for start in starts]}
+        raise NotFound(f"there is no heading {requested!r}", hint=hint, code="heading_not_found", details=details)
     if len(matches) > 1:
-        raise _heading_ambiguous(requested, matches)
+        rows = [chain[0].line for chain in matches]
+        paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in matches]
+        descriptions = [f"'{path}' (line {row})" for path, row in zip(paths, rows, strict=True)]
+        hint = f"name one of them by its path: {'; '.join(descriptions)}"
+        if len(set(paths)) < len(paths):
+            hint = "their paths are the same, so change it by line numbers"
+        message = f"the heading {requested!r} occurs {len(rows)} times, in lines {', '.join(map(str, rows))}"
+        raise Ambiguous(message, hint=hint, code="heading_ambiguous", details={"lines": rows, "paths": paths})
     return matches[0][0]
 
 
@@ -110,32 +128,6 @@ def heading_label(section: Section) -> str:
     return f"{'#' * section.level} {section.title}".rstrip()
 
 
-def _heading_not_found(snapshot: Snapshot, requested: str) -> NotFound:
-    labels = {section.start: heading_label(section) for section in snapshot.outline.sections if section.level}
-    by_start = {section.start: section.line for section in snapshot.outline.sections}
-    from rapidfuzz import fuzz, process  # noqa: PLC0415 - only a mistyped heading should cost it
-
-    near = process.extract(requested, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
-    starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
-    names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
-    hint = "the note has no headings"
-    if names:
-        hint = f"{'nearest' if near else 'the first headings are'}: {', '.join(names)}"
-    details: dict[str, object] = {"headings": [labels[start] for start in starts]}
-    return NotFound(f"there is no heading {requested!r}", hint=hint, code="heading_not_found", details=details)
-
-
-def _heading_ambiguous(requested: str, chains: Sequence[tuple[Section, ...]]) -> Ambiguous:
-    rows = [chain[0].line for chain in chains]
-    paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in chains]
-    descriptions = [f"'{path}' (line {row})" for path, row in zip(paths, rows, strict=True)]
-    hint = f"name one of them by its path: {'; '.join(descriptions)}"
-    if len(set(paths)) < len(paths):
-        hint = "their paths are the same, so change it by line numbers"
-    message = f"the heading {requested!r} occurs {len(rows)} times, in lines {', '.join(map(str, rows))}"
-    return Ambiguous(message, hint=hint, code="heading_ambiguous", details={"lines": rows, "paths": paths})
-
-
 def replace_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
     """Replace a whole section, heading included, by text that may begin with a heading or not.
 
@@ -165,13 +157,16 @@ def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, 
     """
     section = find_section(snapshot, heading, strict=strict)
     text = _without_heading(section, content).strip("\r\n")
-    start, stop = _body_text(snapshot, section)
-    if start == stop:
+    stop = _text_stop(snapshot, section)
+    if stop <= section.body_start:
         if not text:
             hint = "nothing has to be done"
             raise BadInput(f"nothing would change: {heading_label(section)!r} is empty", hint=hint, code="no_change")
         return snapshot.put_lines(section.body_start, text, rank=splices.RANK_BELOW_HEADING)
-    return _ensure_section_change(snapshot, section, snapshot.rewrite(start, stop, text))
+    number = snapshot.lines.line_number(section.body_start)
+    while snapshot.is_blank(number):
+        number += 1
+    return _ensure_section_change(snapshot, section, snapshot.rewrite(snapshot.line(number)[0], stop, text))
 
 
 def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
@@ -252,17 +247,6 @@ def _text_stop(snapshot: Snapshot, section: Section) -> int:
     while snapshot.line(last)[0] > section.start and snapshot.is_blank(last):
         last -= 1
     return max(snapshot.line(last)[1], section.start)
-
-
-def _body_text(snapshot: Snapshot, section: Section) -> tuple[int, int]:
-    """Return the span of the text below a heading, without blank lines around it; an empty span if there is none."""
-    stop = _text_stop(snapshot, section)
-    if stop <= section.body_start:
-        return section.body_start, section.body_start
-    number = snapshot.lines.line_number(section.body_start)
-    while snapshot.is_blank(number):
-        number += 1
-    return snapshot.line(number)[0], stop
 
 
 def _ensure_section_change(snapshot: Snapshot, section: Section, splice: Splice) -> Splice:
@@ -356,16 +340,13 @@ def parse_position(text: str) -> Position:
     if first < 1 or last < first:
         hint = "lines count from 1, and the first comes before the last"
         raise BadInput(f"{text!r} names no lines", hint=hint, code="invalid_position")
-    return _line_position(match["word"].casefold(), first, last if match["last"] else None)
-
-
-def _line_position(word: str, first: int, last: int | None) -> Position:
+    word = match["word"].casefold()
     if word == "insert":
-        if last is not None:
+        if match["last"]:
             hint = f"use insert:{first}, or replace:{first}-{last}"
             raise BadInput("insert takes one line, before which the text goes", hint=hint, code="invalid_position")
         return BeforeLine(line=first)
-    return LineSpan(word="replace" if word == "replace" else "delete", first=first, last=last or first)
+    return LineSpan(word="replace" if word == "replace" else "delete", first=first, last=last)
 
 
 def render_position(position: Position) -> str:
@@ -405,21 +386,22 @@ def resolve_position(snapshot: Snapshot, position: Position, content: str = "") 
     """
     match position:
         case LineSpan():
-            splice = _change_lines(snapshot, position, content)
+            _check_line(snapshot, position.last, most=snapshot.count)
+            start = snapshot.line(position.first)[0]
+            _, text_stop, stop = snapshot.line(position.last)
+            splice = (
+                Splice(start=start, stop=stop, new=b"")
+                if position.word == "delete"
+                else snapshot.rewrite(start, text_stop, _LAST_ENDING.sub("", content))
+            )
             where = f"{render_position(position).partition(':')[2]}"
             splices.ensure_change(snapshot.raw, [splice], f"the text of line {where} is the same")
             return splice
         case NamedPosition(word="create" | "open"):
             message = f"'{position.word}' changes no text of a note that exists"
             raise BadInput(message, hint="use start, end or a line", code="invalid_position")
-        case _:
-            if not content:
-                raise BadInput("there is no text to insert", hint='a blank line is "\\n"', code="no_change")
-            return _insert(snapshot, position, content)
-
-
-def _insert(snapshot: Snapshot, position: NamedPosition | AfterHeading | BeforeLine, content: str) -> Splice:
-    match position:
+        case _ if not content:
+            raise BadInput("there is no text to insert", hint='a blank line is "\\n"', code="no_change")
         case NamedPosition(word="start"):
             return snapshot.put_lines(snapshot.outline.body_start, content, rank=splices.RANK_START)
         case NamedPosition():
@@ -441,15 +423,6 @@ def _boundary(snapshot: Snapshot, line: int) -> int:
         message = f"line 1 opens the frontmatter (lines 1-{block.end_line}); text before it would break the properties"
         raise BadInput(message, hint=hint, code="invalid_position")
     return snapshot.line(line)[0]
-
-
-def _change_lines(snapshot: Snapshot, position: LineSpan, content: str) -> Splice:
-    _check_line(snapshot, position.last, most=snapshot.count)
-    start = snapshot.line(position.first)[0]
-    _, text_stop, stop = snapshot.line(position.last)
-    if position.word == "delete":
-        return Splice(start=start, stop=stop, new=b"")
-    return snapshot.rewrite(start, text_stop, _LAST_ENDING.sub("", content))
 
 
 def _check_line(snapshot: Snapshot, line: int, *, most: int) -> None:
@@ -484,14 +457,7 @@ def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
     text = title.strip()
     if not text or len(text.splitlines()) > 1:
         raise BadInput(f"{title!r} can't be a heading's text", hint="give one line", code="invalid_heading")
-    splice = _heading_splice(snapshot, section, text)
-    splices.ensure_change(snapshot.raw, [splice], "the heading has this text")
-    _check_renamed_heading(snapshot, section, splice, text)
-    return splice
-
-
-def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
-    """Build the splice for a heading's text: after the signs, or all lines above a setext heading's underline."""
+    # after the signs, or all lines above a setext heading's underline
     start, first_stop, _ = snapshot.line(section.line)
     atx = _ATX_PATTERN.match(snapshot.raw, start, first_stop)
     last = snapshot.lines.line_number(section.body_start - 1)
@@ -503,16 +469,15 @@ def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
     row = snapshot.raw[start:stop]
     tail = _HEADING_TAIL.search(row)
     stop = start + (tail.start() if tail else len(row))
-    return Splice(start=start, stop=stop, new=lead + snapshot.encode(text, start))
-
-
-def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice, text: str) -> None:
-    """Check that the changed note has one heading at the place, of the same level and with the new text."""
+    splice = Splice(start=start, stop=stop, new=lead + snapshot.encode(text, start))
+    splices.ensure_change(snapshot.raw, [splice], "the heading has this text")
+    # The changed note has to have one heading at the place, of the same level and with the new text.
     after = parser.parse_note(splices.merge(snapshot.raw, [splice]))
     candidates = [other for other in after.sections if other.start == section.start and other.level == section.level]
     if len(after.sections) != len(snapshot.outline.sections) or not candidates or candidates[0].title != text:
         hint = "leave out signs at its ends, such as # and ^, and what begins another block"
         raise BadInput(f"{text!r} can't be the text of this heading", hint=hint, code="invalid_heading")
+    return splice
 
 
 def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:

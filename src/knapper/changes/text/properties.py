@@ -221,7 +221,22 @@ def replace_value_lines(
     spot = locate_property(snapshot, entry)
     style = infer_style(snapshot, entries, entry)
     if isinstance(value, list) and value and entry.value.kind == "list" and not entry.value.flow:
-        return [Splice(start=spot.below_start, stop=spot.stop, new=_list_lines(snapshot, entry, spot, value, style))]
+        # An item that is already in the list keeps its lines, with the comments above and beside it.
+        block = snapshot.outline.frontmatter
+        old = block.values[entry.name] if block else None
+        chunks = split_list_lines(snapshot, spot, entry.value.items)
+        kept_chunks: dict[str, list[bytes]] = {}
+        for old_value, chunk in zip(old if isinstance(old, list) else [], chunks, strict=False):
+            kept_chunks.setdefault(json.dumps(old_value), []).append(chunk)
+        pieces: list[bytes] = []
+        for item in value:
+            same = kept_chunks.get(json.dumps(item))
+            if same:
+                pieces.append(same.pop(0))
+            else:
+                rows = yaml_values.write_item(item, style, spot.indent + style.indent)
+                pieces.append(snapshot.encode("\n".join((*rows, "")), spot.below_start))
+        return [Splice(start=spot.below_start, stop=spot.stop, new=b"".join(pieces))]
     yaml_lines = yaml_values.write_value(value, style, indent=spot.indent)
     below = "".join(f"{row}\n" for row in yaml_lines.below)
     edit_splices = [Splice(start=spot.below_start, stop=spot.stop, new=snapshot.encode(below, spot.below_start))]
@@ -233,27 +248,6 @@ def replace_value_lines(
         start = spot.value_start if inline else spot.inline_start
         edit_splices.append(Splice(start=start, stop=spot.inline_stop, new=inline))
     return [one for one in edit_splices if one.start < one.stop or one.new]
-
-
-def _list_lines(
-    snapshot: Snapshot, entry: PropertyEntry, spot: PropertySpan, value: Sequence[JSONValue], style: YamlStyle
-) -> bytes:
-    """Return a list's lines; an item that is already in it keeps its lines, with the comments above and beside it."""
-    block = snapshot.outline.frontmatter
-    old = block.values[entry.name] if block else None
-    chunks = split_list_lines(snapshot, spot, entry.value.items)
-    kept_chunks: dict[str, list[bytes]] = {}
-    for old_value, chunk in zip(old if isinstance(old, list) else [], chunks, strict=False):
-        kept_chunks.setdefault(json.dumps(old_value), []).append(chunk)
-    pieces: list[bytes] = []
-    for item in value:
-        same = kept_chunks.get(json.dumps(item))
-        if same:
-            pieces.append(same.pop(0))
-        else:
-            rows = yaml_values.write_item(item, style, spot.indent + style.indent)
-            pieces.append(snapshot.encode("\n".join((*rows, "")), spot.below_start))
-    return b"".join(pieces)
 
 
 def extend_list(
@@ -475,7 +469,11 @@ def rename_tag(snapshot: Snapshot, old: str, new: str) -> TagRename:
     if not touched:
         raise NotFound(f"the note has no tag #{old}", hint="list the note's tags", code="tag_not_found")
     dropped, removals = _find_duplicates(snapshot, old, new)
-    tag_splices = [_tag_splice(snapshot, tag, old, new) for tag in touched if tag not in dropped]
+    tag_splices: list[Splice] = []
+    for tag in (tag for tag in touched if tag not in dropped):
+        start = tag.start + (1 if snapshot.raw[tag.start : tag.start + 1] == b"#" else 0)
+        new_name = snapshot.encode(_renamed_tag(tag.name, old, new), start)
+        tag_splices.append(Splice(start=start, stop=tag.stop, new=new_name))
     return TagRename(splices=(*tag_splices, *removals), lines=tuple(tag.line for tag in touched))
 
 
@@ -499,12 +497,6 @@ def _renamed_tag(name: str, old: str, new: str) -> str:
     """Return a tag in which the new name replaces as many parts as the old name has."""
     remaining_parts = name.split("/")[old.count("/") + 1 :]
     return "/".join((new, *remaining_parts))
-
-
-def _tag_splice(snapshot: Snapshot, tag: Tag, old: str, new: str) -> Splice:
-    start = tag.start + (1 if snapshot.raw[tag.start : tag.start + 1] == b"#" else 0)
-    new_name = _renamed_tag(tag.name, old, new)
-    return Splice(start=start, stop=tag.stop, new=snapshot.encode(new_name, start))
 
 
 def _find_duplicates(snapshot: Snapshot, old: str, new: str) -> tuple[list[Tag], list[Splice]]:

@@ -251,7 +251,17 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
     if not places:
         raise _text_not_found(snapshot, old)
     if len(places) != count:
-        raise _text_ambiguous(snapshot, places, count)
+        rows = [snapshot.lines.line_number(start) for start, _ in places]
+        listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
+        too_many = len(rows) > _MAX_PLACES
+        times = "once" if len(rows) == 1 else f"more than {_MAX_PLACES:,} times" if too_many else f"{len(rows)} times"
+        message = f"the old text occurs {times}, in {'line' if len(rows) == 1 else 'lines'} {listed}"
+        if count != 1:
+            message += f", and not {count} times"
+        hint = "add text around it until it occurs once"
+        if not too_many:
+            hint += f", or give the number of matches expected, {len(rows)}, to change all"
+        raise Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})
     new_splices = tuple(snapshot.rewrite(start, stop, new) for start, stop in places)
     splices.ensure_change(snapshot.raw, new_splices, "the note holds the new text already")
     _ = splices.check_order(snapshot.raw, new_splices)
@@ -307,20 +317,6 @@ def _text_not_found(snapshot: Snapshot, old: str) -> NotFound:
     hint = f"most like it is {where}{difference}"
     nearest = {"start_line": passage.first, "end_line": passage.last, "text": passage.text}
     return NotFound(message, hint=hint, code="text_not_found", details={"nearest": nearest})
-
-
-def _text_ambiguous(snapshot: Snapshot, places: list[tuple[int, int]], count: int) -> Ambiguous:
-    rows = [snapshot.lines.line_number(start) for start, _ in places]
-    listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
-    too_many = len(rows) > _MAX_PLACES
-    times = "once" if len(rows) == 1 else f"more than {_MAX_PLACES:,} times" if too_many else f"{len(rows)} times"
-    message = f"the old text occurs {times}, in {'line' if len(rows) == 1 else 'lines'} {listed}"
-    if count != 1:
-        message += f", and not {count} times"
-    hint = "add text around it until it occurs once"
-    if not too_many:
-        hint += f", or give the number of matches expected, {len(rows)}, to change all"
-    return Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})
 
 
 def compose_note(content: str, values: Mapping[str, JSONValue] | None = None) -> bytes:

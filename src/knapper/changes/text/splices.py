@@ -66,7 +66,13 @@ def _align_middle(before: Sequence[_Item], after: Sequence[_Item], max_cells: in
         if at < len(old_numbers):
             result.append(MatchingRun(at, new_index, 1))
         old, new = at + 1, new_index + 1
-    return _merge_adjacent(result)
+    joined: list[MatchingRun] = []
+    for run in result:
+        if joined and (joined[-1].old + joined[-1].size, joined[-1].new + joined[-1].size) == (run.old, run.new):
+            joined[-1] = joined[-1]._replace(size=joined[-1].size + run.size)
+        else:
+            joined.append(run)
+    return joined
 
 
 def _longest_subsequence(left: Sequence[int], right: Sequence[int]) -> list[MatchingRun]:
@@ -101,16 +107,6 @@ def _unique_anchors(left: Sequence[int], right: Sequence[int]) -> list[tuple[int
         chain.append(pairs[at])
         at = before[at]
     return chain[::-1]
-
-
-def _merge_adjacent(runs: Sequence[MatchingRun]) -> list[MatchingRun]:
-    joined: list[MatchingRun] = []
-    for run in runs:
-        if joined and (joined[-1].old + joined[-1].size, joined[-1].new + joined[-1].size) == (run.old, run.new):
-            joined[-1] = joined[-1]._replace(size=joined[-1].size + run.size)
-        else:
-            joined.append(run)
-    return joined
 
 
 def changed_ranges(before: Sequence[_Item], after: Sequence[_Item]) -> list[tuple[int, int, int, int]]:
@@ -282,7 +278,11 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
     if old == new:
         return splice
     if splice.rank == RANK_END and splice.start == len(old):
-        return _at_new_end(splice, old, new)
+        body = splice.new
+        if not _ends_in_newline(old) and (ending := _FIRST_ENDING.match(body)):
+            body = body[ending.end() :]
+        kinds = {"\r\n": b"\r\n", "\r": b"\r"}
+        return append_at_end(new, body, kinds.get(source.detect_newline(new), b"\n"))
     before = [_FILE_EDGE, *old.splitlines(keepends=True), _FILE_EDGE]
     after = [_FILE_EDGE, *new.splitlines(keepends=True), _FILE_EDGE]
     first, last = _touched_lines(splice, old)
@@ -291,7 +291,16 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
     stop = end + 1 if last == end else min(end, last + _CONTEXT_LINES)
     new_start = moved_start(before, after, start, stop)
     if new_start is None:
-        raise _rebase_conflict(splice, old, (before, after), first)
+        line = max(1, min(nearest_position(before, after, first), len(after) - 2))
+        count = old.count(b"\n", splice.start, splice.stop) + 1
+        current_lines = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
+        moved = "" if line == source.line_number_at(old, splice.start) else f", which is now about line {line}"
+        message = f"the note changed meanwhile at or next to {describe_place(old, splice)}{moved}"
+        current_text = b"".join(current_lines)[:_SHOWN].decode(errors="replace")
+        details: dict[str, object] = {"line": line, "current_text": current_text}
+        raise ConflictError(
+            message, hint="read the place again and make the change again", code="stale", details=details
+        )
     shift = sum(map(len, after[:new_start])) - sum(map(len, before[:start]))
     return Splice(start=splice.start + shift, stop=splice.stop + shift, new=splice.new, rank=splice.rank)
 
@@ -310,31 +319,6 @@ def _touched_lines(splice: Splice, old: bytes) -> tuple[int, int]:
 
 def _ends_in_newline(raw: bytes) -> bool:
     return raw in {b"", _EMPTY_BOM_FILE} or raw.endswith((b"\n", b"\r"))
-
-
-def _at_new_end(splice: Splice, old: bytes, new: bytes) -> Splice:
-    body = splice.new
-    if not _ends_in_newline(old) and (ending := _FIRST_ENDING.match(body)):
-        body = body[ending.end() :]
-    kinds = {"\r\n": b"\r\n", "\r": b"\r"}
-    return append_at_end(new, body, kinds.get(source.detect_newline(new), b"\n"))
-
-
-def _rebase_conflict(
-    splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[bytes]], first: int
-) -> ConflictError:
-    """Build the error for a splice that can't be moved, with the current text of its place."""
-    before, after = rows
-    line = max(1, min(nearest_position(before, after, first), len(after) - 2))
-    count = old.count(b"\n", splice.start, splice.stop) + 1
-    current_lines = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
-    moved = "" if line == source.line_number_at(old, splice.start) else f", which is now about line {line}"
-    message = f"the note changed meanwhile at or next to {describe_place(old, splice)}{moved}"
-    details: dict[str, object] = {
-        "line": line,
-        "current_text": b"".join(current_lines)[:_SHOWN].decode(errors="replace"),
-    }
-    return ConflictError(message, hint="read the place again and make the change again", code="stale", details=details)
 
 
 _ENDING: Final = re.compile(r"\r\n|\r|\n")

@@ -160,18 +160,14 @@ def write_scalar(text: str, quote: YamlQuote = "", *, alone: bool = False) -> st
         return text
     breaks = _UNSAFE_LINE.search(text) or "\n" in text or "\t" in text
     if breaks or (quote != "'" and not ('"' in text and "'" not in text)):
-        return _double_quoted(text)
+        try:
+            _ = text.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(f"the value holds half a character at position {error.start}") from None
+        return _ESCAPES.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
     if quote == '"' and "\\" not in text and '"' not in text:
         return f'"{text}"'
     return "'" + text.replace("'", "''") + "'"
-
-
-def _double_quoted(text: str) -> str:
-    try:
-        _ = text.encode()
-    except UnicodeEncodeError as error:
-        raise BadInput(f"the value holds half a character at position {error.start}") from None
-    return _ESCAPES.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def is_plain(text: str, *, alone: bool = True) -> bool:
@@ -252,25 +248,19 @@ def read_entries(snapshot: Snapshot) -> tuple[PropertyEntry, ...]:
             hint = "mend the frontmatter by hand, or line by line, first"
             message = f"the properties are left alone: {problem.message}"
             raise BadInput(message, hint=hint, code=problem.code, details={"line": problem.line})
-    root = _read_root(snapshot, block.yaml_start, block.yaml_stop)
-    if root is None:
+    data = source.decode(snapshot.raw[: block.yaml_stop + len(b"---")]).data
+    text = data[block.yaml_start : block.yaml_stop].decode()
+    parsed = frontmatter.read_properties(data)
+    if parsed is None or parsed.root is None:
         return ()
+    reader = _NodeBuilder(snapshot.raw, list(parsed.offsets))
+    every = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=Loader))  # pyright: ignore[reportUnknownMemberType]
+    stream = (event for event in every if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent))
+    root = reader.node(next(stream), stream)
     if root.kind != "map" or root.flow:
         hint = "change the frontmatter as text"
         raise BadInput("the properties aren't written one key a line", hint=hint, code="unsafe_yaml")
     return tuple(PropertyEntry(name=key.text, key=key, value=value) for key, value in root.entries)
-
-
-def _read_root(snapshot: Snapshot, start: int, stop: int) -> YamlNode | None:
-    data = source.decode(snapshot.raw[: stop + len(b"---")]).data
-    text = data[start:stop].decode()
-    parsed = frontmatter.read_properties(data)
-    if parsed is None or parsed.root is None:
-        return None
-    reader = _NodeBuilder(snapshot.raw, list(parsed.offsets))
-    every = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=Loader))  # pyright: ignore[reportUnknownMemberType]
-    stream = (event for event in every if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent))
-    return reader.node(next(stream), stream)
 
 
 class _NodeBuilder:
@@ -287,7 +277,16 @@ class _NodeBuilder:
         """Build the node that *event* begins."""
         start = self._at(event.start_mark)
         if isinstance(event, yaml.CollectionStartEvent):
-            return self._collection(event, start, stream)
+            items: list[YamlNode] = []
+            after = next(stream)
+            while not isinstance(after, yaml.CollectionEndEvent):
+                items.append(self.node(after, stream))
+                after = next(stream)
+            flow = bool(event.flow_style)
+            last = items[-1].stop if items else start
+            stop = max(last, self._at(after.end_mark)) if flow else last
+            kind: YamlNodeKind = "list" if isinstance(event, yaml.SequenceStartEvent) else "map"
+            return YamlNode(kind=kind, start=start, stop=stop, flow=flow, items=tuple(items))
         stop = self._at(event.end_mark)
         if isinstance(event, yaml.AliasEvent):
             return YamlNode(kind="alias", start=start, stop=stop)
@@ -297,18 +296,6 @@ class _NodeBuilder:
         if style in _BLOCK_STYLES:
             stop = start + len(self._raw[start:stop].rstrip(_BLANK_BYTES))
         return YamlNode(kind="scalar", start=start, stop=stop, style=style, text=text)
-
-    def _collection(self, event: yaml.CollectionStartEvent, start: int, stream: Iterator[yaml.Event]) -> YamlNode:
-        items: list[YamlNode] = []
-        after = next(stream)
-        while not isinstance(after, yaml.CollectionEndEvent):
-            items.append(self.node(after, stream))
-            after = next(stream)
-        flow = bool(event.flow_style)
-        last = items[-1].stop if items else start
-        stop = max(last, self._at(after.end_mark)) if flow else last
-        kind: YamlNodeKind = "list" if isinstance(event, yaml.SequenceStartEvent) else "map"
-        return YamlNode(kind=kind, start=start, stop=stop, flow=flow, items=tuple(items))
 
 
 _WIKILINK: Final = re.compile(r"!?\[\[[^\[\]\",]+\]\]")
@@ -349,7 +336,11 @@ def interpret_item(snapshot: Snapshot, key: str, text: str) -> JSONValue:
     if parsed is not None:
         return parsed[0]
     present_value = current_value(snapshot, key)
-    if isinstance(present_value, list) and present_value and all(_is_number(value) for value in present_value):
+    if (
+        isinstance(present_value, list)
+        and present_value
+        and all(isinstance(value, int | float) and not isinstance(value, bool) for value in present_value)
+    ):
         return _read_as_type(present_value[0], key, text)
     return text
 
@@ -364,17 +355,13 @@ def current_value(snapshot: Snapshot, key: str) -> JSONValue:
     return values[same[0]] if len(same) == 1 else None
 
 
-def _loads_strictly(text: str) -> JSONValue:
-    return json.loads(text, parse_constant=_reject_constant)
-
-
 def _parse_json(text: str) -> tuple[JSONValue] | None:
     """Parse JSON; return None if the text isn't meant as such."""
     bare = text.strip()
     if not bare.startswith(("[", "{", '"')) or _WIKILINK.fullmatch(bare):
         return None
     try:
-        return (_loads_strictly(bare),)
+        return (json.loads(bare, parse_constant=_reject_constant),)
     except (ValueError, RecursionError) as error:
         if bare.startswith(_TEXT_STARTS) or _MARKDOWN_LINK.fullmatch(bare):
             return None
@@ -401,10 +388,6 @@ def _read_as_type(present_value: JSONValue, key: str, text: str) -> JSONValue:
             raise BadInput(f"the property {key!r} holds further properties, and {text!r} is one word", hint=hint)
         case _:
             return text
-
-
-def _is_number(value: JSONValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def as_list(key: str, value: JSONValue) -> list[JSONValue]:

@@ -153,16 +153,12 @@ def make_note_endpoint(invoker: ToolInvoker, route: ToolRoute) -> Endpoint:
             return security.JsonReply(answer)
         etag = f'"{answer["hash"]}"'
         headers = {"etag": etag, **_CACHE_HEADERS}
-        if _has_current_copy(request, etag):
+        sent_tags = request.headers.get("if-none-match", "")
+        if sent_tags.strip() == "*" or etag in {tag.strip().removeprefix("W/") for tag in sent_tags.split(",")}:
             return Response(status_code=304, headers={**security.REPLY_HEADERS, **headers})
         return security.JsonReply(answer, headers=headers)
 
     return endpoint
-
-
-def _has_current_copy(request: Request, tag: str) -> bool:
-    sent_tags = request.headers.get("if-none-match", "")
-    return sent_tags.strip() == "*" or tag in {sent_tag.strip().removeprefix("W/") for sent_tag in sent_tags.split(",")}
 
 
 PROPOSAL_ROUTES: Final = (
@@ -432,9 +428,18 @@ def create_app(
     open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
     find_tokens = [mount.find_token for mount in mounts if mount.find_token is not None]
     buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
+    parts = [mount.lifespan for mount in mounts if mount.lifespan is not None]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for part in parts:
+                await stack.enter_async_context(part())
+            yield
+
     app = KnapperAPI(
         hub,
-        lifespan=_join_lifespans([mount.lifespan for mount in mounts if mount.lifespan is not None]),
+        lifespan=lifespan,
         middleware=[
             Middleware(RequestTracing),
             Middleware(OriginCheck, rules=make_origin_rules(server)),
@@ -467,7 +472,11 @@ class KnapperAPI(Starlette):
         self._faces: list[ToolRoute] = []
         self._documents: dict[tuple[str, ...], dict[str, Any]] = {}
         """By the vaults that a client may open."""
-        self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, self._document_endpoint))
+
+        async def show_document(request: Request) -> Response:
+            return security.JsonReply(self._document(tuple(hub.names_for(security.client_of(request.scope)))))
+
+        self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, show_document))
 
     def add_tool_route(self, route: ToolRoute, endpoint: Endpoint) -> None:
         """Add a tool's route."""
@@ -483,32 +492,15 @@ class KnapperAPI(Starlette):
             self._documents[vaults] = openapi.make_document(self.routes, self._faces, self._hub.table, vaults)
         return self._documents[vaults]
 
-    async def _document_endpoint(self, request: Request) -> Response:
-        return security.JsonReply(self._document(tuple(self._hub.names_for(security.client_of(request.scope)))))
-
 
 def _add_routes(app: KnapperAPI, invoker: ToolInvoker) -> None:
     app.router.routes += [
         BoundRoute("GET", HEALTH_PATH, health_endpoint, lambda: HEALTH_OPERATION),
         BoundRoute("GET", TOOLS_PATH, make_list_endpoint(invoker), lambda: LIST_TOOLS_OPERATION),
     ]
-    for route in (*make_tool_routes(invoker.hub.table), *_available_noun_routes(invoker.hub.table)):
+    tool_names = {row.name for row in invoker.hub.table.specs}
+    noun_routes = [route for route in _NOUN_ROUTES if route.tool in tool_names]
+    for route in (*make_tool_routes(invoker.hub.table), *noun_routes):
         make_endpoint = make_note_endpoint if route in NOTE_ROUTES else binding.make_tool_endpoint
         app.add_tool_route(route, make_endpoint(invoker, route))
     app.router.routes.append(BoundRoute("POST", f"{TOOLS_PATH}/{{name}}", make_unknown_tool_endpoint(invoker)))
-
-
-def _available_noun_routes(table: ToolTable) -> Sequence[ToolRoute]:
-    tool_names = {row.name for row in table.specs}
-    return [route for route in _NOUN_ROUTES if route.tool in tool_names]
-
-
-def _join_lifespans(parts: Sequence[Lifespan]) -> AppLifespan:
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        async with AsyncExitStack() as stack:
-            for part in parts:
-                await stack.enter_async_context(part())
-            yield
-
-    return lifespan

@@ -65,27 +65,30 @@ async def read_tool_arguments(
         BadInput: They can't be read.
         CallerError: The body isn't JSON.
     """
-    sent = _read_query(request, properties) if route.method == "GET" else await _read_body(request)
+    if route.method == "GET":
+        texts_by_name: dict[str, list[str]] = {}
+        for name, text in request.query_params.multi_items():
+            texts_by_name.setdefault(name, []).append(text)
+        sent = {
+            name: _parse_query_value(name, texts, object_or_empty(properties.get(name)))
+            for name, texts in texts_by_name.items()
+        }
+    else:
+        raw = await request.body()
+        if raw and request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+            raise CallerError(
+                "the body is compressed, or otherwise encoded",
+                hint="send it as it is, without Content-Encoding",
+                code="wrong_content_type",
+            )
+        if raw and not _JSON_MEDIA_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
+            raise CallerError(
+                "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
+            )
+        sent = _parse_object(raw) if raw else {}
     for name in route.bound_names & sent.keys():
         raise BadInput(f"'{name}' is said by the path already", hint="leave it out", code="bad_arguments")
     return {**sent, **request.path_params, **route.fixed_arguments}
-
-
-async def _read_body(request: Request) -> dict[str, JSONValue]:
-    raw = await request.body()
-    if not raw:
-        return {}
-    if request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
-        raise CallerError(
-            "the body is compressed, or otherwise encoded",
-            hint="send it as it is, without Content-Encoding",
-            code="wrong_content_type",
-        )
-    if not _JSON_MEDIA_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
-        raise CallerError(
-            "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
-        )
-    return _parse_object(raw)
 
 
 def _parse_object(raw: bytes) -> dict[str, JSONValue]:
@@ -111,17 +114,6 @@ def _parse_object(raw: bytes) -> dict[str, JSONValue]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
-
-
-def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    texts_by_name: dict[str, list[str]] = {}
-    for name, text in request.query_params.multi_items():
-        texts_by_name.setdefault(name, []).append(text)
-    values: dict[str, JSONValue] = {}
-    for name, texts in texts_by_name.items():
-        schema = properties.get(name)
-        values[name] = _parse_query_value(name, texts, schema if isinstance(schema, dict) else {})
-    return values
 
 
 def _parse_query_value(name: str, texts: Sequence[str], schema: Mapping[str, JSONValue]) -> JSONValue:
@@ -308,29 +300,26 @@ def _check_all(parameters: Sequence[Parameter], values: Mapping[str, JSONValue])
     for name in values.keys() - set(allowed_names):
         raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
     for parameter in parameters:
-        _check_value(parameter, values.get(parameter.name))
-
-
-def _check_value(parameter: Parameter, value: JSONValue) -> None:
-    if value is None:
-        if parameter.required:
-            raise _argument_error(f"'{parameter.name}' is needed", parameter.doc)
-    elif parameter.kind in _NUMBER_TYPES:
-        kinds = _NUMBER_TYPES[parameter.kind]
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, kinds)
-            or not parameter.minimum <= value <= parameter.maximum
-        ):
-            raise _argument_error(
-                f"'{parameter.name}' isn't a number that can be used",
-                f"give {parameter.minimum:,} to {parameter.maximum:,}",
-            )
-    else:
-        kind, expected = _PYTHON_TYPES[parameter.kind]
-        if not isinstance(value, kind):
-            raise _argument_error(f"'{parameter.name}' isn't {expected}", parameter.doc)
-        _check_contents(parameter, value)
+        value = values.get(parameter.name)
+        if value is None:
+            if parameter.required:
+                raise _argument_error(f"'{parameter.name}' is needed", parameter.doc)
+        elif parameter.kind in _NUMBER_TYPES:
+            kinds = _NUMBER_TYPES[parameter.kind]
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, kinds)
+                or not parameter.minimum <= value <= parameter.maximum
+            ):
+                raise _argument_error(
+                    f"'{parameter.name}' isn't a number that can be used",
+                    f"give {parameter.minimum:,} to {parameter.maximum:,}",
+                )
+        else:
+            kind, expected = _PYTHON_TYPES[parameter.kind]
+            if not isinstance(value, kind):
+                raise _argument_error(f"'{parameter.name}' isn't {expected}", parameter.doc)
+            _check_contents(parameter, value)
 
 
 def _check_contents(parameter: Parameter, value: JSONValue) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from knapper.tools.shapes import Answer
     from knapper.vault.paths import NotePath
 
-    BlockHandler = Callable[[Context, Request, RequestArguments], Answer]
+    BlockHandler = Callable[[Context, Request, RequestArguments], Mapping[str, object]]
     """Does what a route is for, in a thread, on behalf of the request's client."""
 
 
@@ -203,13 +203,42 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         hub: The vaults; the caller closes it.
         threads: Where files and the index are read; the caller closes them.
     """
+
+    async def send_attachment(request: Request) -> Response:
+        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
+        client, path = security.client_of(request.scope), str(request.path_params["path"])
+        context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
+        attachment = await threads.run("read", partial(find_attachment, context, path))
+        name = quote(attachment.path.rpartition("/")[2], safe="")
+        headers = {
+            **_ATTACHMENT_HEADERS,
+            "etag": attachment.etag,
+            "content-disposition": f"inline; filename*=UTF-8''{name}",
+        }
+        if attachment.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=_NOT_MODIFIED, headers=headers)
+        span = requested_span(request.headers.get("range", ""), attachment.size)
+        if span is None:
+            headers["content-range"] = f"bytes */{attachment.size}"
+            return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
+        start, stop = span
+        headers["content-length"] = str(stop - start)
+        # The status of a reply with these bytes of a file.
+        status = 200 if (start, stop) == (0, attachment.size) else _PARTIAL_CONTENT
+        if status == _PARTIAL_CONTENT:
+            headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
+        if request.method == "HEAD":
+            return Response(status_code=status, media_type=attachment.media_type, headers=headers)
+        pieces = _read_pieces(threads, context, attachment, start, stop)
+        return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
+
     specs = (
         RouteSpec(
             "GET",
             "/attachments/{path:path}",
             "attachments",
             "Send an image, a PDF, a recording or a film of the vault.",
-            _make_attachment_endpoint(hub, threads),
+            send_attachment,
             "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
             _ATTACHMENT_PARAMETERS,
             _ATTACHMENT_CONTENT,
@@ -267,38 +296,6 @@ def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
     )
 
 
-def _make_attachment_endpoint(hub: Hub, threads: WorkerThreads) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
-        client, path = security.client_of(request.scope), str(request.path_params["path"])
-        context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
-        attachment = await threads.run("read", partial(find_attachment, context, path))
-        name = quote(attachment.path.rpartition("/")[2], safe="")
-        headers = {
-            **_ATTACHMENT_HEADERS,
-            "etag": attachment.etag,
-            "content-disposition": f"inline; filename*=UTF-8''{name}",
-        }
-        if attachment.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=_NOT_MODIFIED, headers=headers)
-        span = requested_span(request.headers.get("range", ""), attachment.size)
-        if span is None:
-            headers["content-range"] = f"bytes */{attachment.size}"
-            return Response(status_code=_RANGE_NOT_SATISFIABLE, headers=headers)
-        start, stop = span
-        headers["content-length"] = str(stop - start)
-        # The status of a reply with these bytes of a file.
-        status = 200 if (start, stop) == (0, attachment.size) else _PARTIAL_CONTENT
-        if status == _PARTIAL_CONTENT:
-            headers["content-range"] = f"bytes {start}-{stop - 1}/{attachment.size}"
-        if request.method == "HEAD":
-            return Response(status_code=status, media_type=attachment.media_type, headers=headers)
-        pieces = _read_pieces(threads, context, attachment, start, stop)
-        return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
-
-    return endpoint
-
-
 def requested_span(header: str, size: int) -> tuple[int, int] | None:
     """Return which bytes of a file a ``Range`` asks for; all where it asks for several parts or in another unit.
 
@@ -344,19 +341,19 @@ async def _read_pieces(
     threads: WorkerThreads, context: Context, attachment: Attachment, start: int, stop: int
 ) -> AsyncGenerator[bytes]:
     """Yield the bytes in pieces, each from the file as it was found; where it has changed, the reply breaks off."""
+
+    def read_piece(at: int) -> bytes:
+        with context.view.open_bytes(attachment.path, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
+            if _stamp(stream)[1] != attachment.stamp:
+                return b""
+            _ = stream.seek(at)
+            return stream.read(min(_PIECE_BYTES, stop - at))
+
     for at in range(start, stop, _PIECE_BYTES):
-        piece = await threads.run("read", partial(_read_piece, context, attachment, at, min(at + _PIECE_BYTES, stop)))
+        piece = await threads.run("read", partial(read_piece, at))
         if not piece:
             return
         yield piece
-
-
-def _read_piece(context: Context, attachment: Attachment, start: int, stop: int) -> bytes:
-    with context.view.open_bytes(attachment.path, max_bytes=MAX_ATTACHMENT_BYTES) as stream:
-        if _stamp(stream)[1] != attachment.stamp:
-            return b""
-        _ = stream.seek(start)
-        return stream.read(stop - start)
 
 
 _TAG: Final = "blocks"
@@ -404,21 +401,16 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
         hub: The vaults; the caller closes it.
         threads: Where notes are read and written; the caller closes them.
     """
-    endpoint = partial(_make_endpoint, hub, threads)
-    specs = (*_proposal_specs(endpoint), *_block_specs(endpoint))
-    return Mount(routes=[*map(openapi.make_route, specs)])
-
-
-def _proposal_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
-    draw_description = "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it."
-    return (
+    endpoint: Callable[..., Endpoint] = partial(_make_endpoint, hub, threads)
+    specs = (
         RouteSpec(
             "POST",
             "/proposals/{proposal_id}/draw",
             "proposals",
             "Show the open parts of a proposal as blocks in its notes.",
             endpoint(_draw, _DRAW_PARAMETERS, "put blocks into notes"),
-            f"{draw_description} Only a person may.",
+            "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it. "
+            "Only a person may.",
             _DRAW_PARAMETERS,
             WRITE_CONTENT,
         ),
@@ -432,7 +424,9 @@ def _proposal_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
             _APPLIED_PARAMETERS,
             openapi.json_content({"id": _STRING, "status": _STRING}),
         ),
+        *_block_specs(endpoint),
     )
+    return Mount(routes=[*map(openapi.make_route, specs)])
 
 
 def _block_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
@@ -483,7 +477,7 @@ def _make_endpoint(
             security.check_person(hub.settings, request.scope, persons_act)
         client = security.client_of(request.scope)
 
-        def carry_out() -> Answer:
+        def carry_out() -> Mapping[str, object]:
             options = SubmitOptions(dry_run=args.flag("dry_run") is True)
             context = hub.context(client=client, vault=args.text("vault"))
             return work(replace(context, submit_options=options), request, args)

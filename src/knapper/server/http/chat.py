@@ -225,28 +225,22 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     event_data = [event.as_dict() for event in turn.events]
     done_event = next(event_datum for event_datum in reversed(event_data) if event_datum["type"] == "done")
     error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
-    turn_data = _describe_turn(turn, done_event, event_data)
-    if error is None:
-        return security.JsonReply({"success": True, **turn_data})
-    return background.failed_job_reply(turn_data, error, request)
-
-
-def _describe_turn(
-    turn: TurnJob, done: Mapping[str, JSONValue], event_data: list[dict[str, JSONValue]]
-) -> dict[str, JSONValue]:
     question = next((event for event in event_data if event["type"] == "question"), None)
     proposals = [event["proposal"] for event in event_data if event["type"] == "proposal"]
     conversations: list[JSONValue] = [*(event for event in event_data if event["type"] == "debug")]
     copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
-    return {
-        "response": done["answer"],
+    turn_data = {
+        "response": done_event["answer"],
         "session_id": turn.subject_id,
         "turn_id": turn.id,
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},
-        **{name: done[name] for name in copied_fields},
+        **{name: done_event[name] for name in copied_fields},
         **({"debug": conversations} if conversations else {}),
     }
+    if error is None:
+        return security.JsonReply({"success": True, **turn_data})
+    return background.failed_job_reply(turn_data, error, request)
 
 
 if TYPE_CHECKING:
@@ -283,7 +277,14 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     ) -> RouteSpec:
         every = (*parameters, VAULT_PARAMETER)
         summary, description = read_doc(work)
-        endpoint = _session_endpoint(service, work, every)
+
+        async def endpoint(request: Request) -> Response:
+            args = await binding.read_arguments(request, every)
+            client, vault = security.client_of(request.scope), args.text("vault")
+            session_id = str(request.path_params.get("session_id", ""))
+            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+            return security.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
+
         return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, description, every, content)
 
     session_content = json_content({"session": SESSION_SCHEMA})
@@ -304,17 +305,6 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
         route("POST", "/{session_id}/export", _export_session, export_content, (_EXPORT_PATH,)),
         route("DELETE", "/{session_id}", _delete_session, json_content({"deleted": {"type": "string"}})),
     )
-
-
-def _session_endpoint(service: JobService, work: SessionHandler, parameters: Sequence[Parameter]) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        client, vault = security.client_of(request.scope), args.text("vault")
-        session_id = str(request.path_params.get("session_id", ""))
-        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-        return security.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
-
-    return endpoint
 
 
 async def _list_sessions(
@@ -437,23 +427,20 @@ async def _describe_sessions(
     service: JobService, client_chats: ClientChats, *found: Session
 ) -> list[dict[str, JSONValue]]:
     folder = client_chats.conversations.folder
-    rows = [_describe_session(service, client_chats, each) for each in found]
+    rows: list[dict[str, JSONValue]] = []
+    for each in found:  # and the jobs running in it here, without reading the disk
+        turn, task = find_running_turn(client_chats, each.id), service.jobs.within(each.id)
+        session_data = each.as_dict()
+        activity: dict[str, JSONValue] = {
+            "running": turn and turn.id,
+            "task": task and task.subject_id,
+            "busy": turn is not None or task is not None,
+            "client": client_chats.client,
+        }
+        rows.append({"id": each.id, "title": session_data.pop("name"), **session_data, **activity})
     idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
     held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
-
-
-def _describe_session(service: JobService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
-    """Describe a session and the jobs running in it here, without reading the disk."""
-    turn, task = find_running_turn(client_chats, session.id), service.jobs.within(session.id)
-    session_data = session.as_dict()
-    activity: dict[str, JSONValue] = {
-        "running": turn and turn.id,
-        "task": task and task.subject_id,
-        "busy": turn is not None or task is not None,
-        "client": client_chats.client,
-    }
-    return {"id": session.id, "title": session_data.pop("name"), **session_data, **activity}
 
 
 def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
@@ -542,17 +529,6 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
         rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
         return {"results": rows}
 
-    return (
-        *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
-        *_turn_routes(service),
-        *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
-        bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
-    )
-
-
-def _turn_routes(service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes that follow and stop a turn, in whichever vault it is."""
-
     async def tell(request: Request, args: RequestArguments) -> Response:
         """Stream the events of a turn.
 
@@ -572,8 +548,11 @@ def _turn_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
     path, event_parameters = "/chat/{turn_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
     return (
+        *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
         bind_route("GET", f"{path}/events", "chat", tell, event_parameters, background.events_content(STREAM_CONTENT)),
         bind_route("POST", f"{path}/cancel", "chat", cancel, binding.ANY_VAULT, CANCEL_CONTENT),
+        *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
+        bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
     )
 
 
@@ -611,39 +590,30 @@ def _make_turn_start(
         try:
             client, vault = security.client_of(request.scope), args.text("vault")
             client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-            message = _read_message(client_chats, request, args)
+            from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
+            from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
+
+            is_debugged = args.flag("debug") is True
+            if is_debugged:  # prompts may hold what the owner wrote for models alone
+                security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
+            message = SessionMessage(
+                text=args.text("message"),
+                active_file=args.text("active_file"),
+                debug=is_debugged,
+                caps=TurnCaps(
+                    rounds=args.integer_or_default("rounds", 0),
+                    calls=args.integer_or_default("calls", 0),
+                    tokens=args.integer_or_default("tokens", 0),
+                    minutes=args.number("minutes") or 0,
+                    cents=args.integer_or_default("cents", 0),
+                ),
+            )
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request, args)
 
     return endpoint
-
-
-def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
-    """Read a message from a request's arguments.
-
-    Raises:
-        RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
-    """
-    from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
-    from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
-
-    is_debugged = args.flag("debug") is True
-    if is_debugged:
-        security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
-    return SessionMessage(
-        text=args.text("message"),
-        active_file=args.text("active_file"),
-        debug=is_debugged,
-        caps=TurnCaps(
-            rounds=args.integer_or_default("rounds", 0),
-            calls=args.integer_or_default("calls", 0),
-            tokens=args.integer_or_default("tokens", 0),
-            minutes=args.number("minutes") or 0,
-            cents=args.integer_or_default("cents", 0),
-        ),
-    )
 
 
 async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:

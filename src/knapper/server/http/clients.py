@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from knapper.app import Hub
-    from knapper.config import ClientSettings
     from knapper.config.paired import PairedClient, PairedClients
     from knapper.jsontypes import JSONValue
     from knapper.server.credentials import PairingCodes
@@ -218,35 +217,38 @@ class PairingService:
         settings = self._hub.settings
         configured = {client.name for client in settings.clients}
         known = dict.fromkeys([*access.CLIENT_KINDS, *configured])
-        return [_describe_program(settings.client(name), name in configured, seen.get(name)) for name in known]
+        rows: list[JSONValue] = []
+        for name in known:
+            client, seen_at = settings.client(name), seen.get(name)
+            last_used = None if seen_at is None else datetime.fromtimestamp(seen_at, UTC).isoformat(timespec="seconds")
+            grants = client.grants
+            rows.append(
+                {
+                    "name": client.name,
+                    "kind": grants.kind,
+                    "is_configured": name in configured,
+                    "credential": "own" if client.token_hash else _BUILT_IN_TOKENS.get(client.name, "none"),
+                    "last_used": last_used,
+                    "rights": {
+                        "is_read_only": grants.is_read_only,
+                        "capabilities": [*sorted(grants.capabilities)],
+                        "scope": grants.editable,
+                        "small": grants.small,
+                        "large": grants.large,
+                        "max_files": grants.max_files,
+                        "write": [*grants.write],
+                        "read_only": [*grants.read_only],
+                        "read": [*client.read],
+                        "hidden": [*client.hidden],
+                        "vaults": [*client.vaults],
+                    },
+                }
+            )
+        return rows
 
     def revoke(self, name: str) -> PairedClient:
         """Revoke a client; raises as `PairedClients.revoke` does."""
         return self.clients.revoke(name)
-
-
-def _describe_program(client: ClientSettings, is_configured: bool, seen: float | None) -> dict[str, JSONValue]:  # noqa: FBT001
-    grants = client.grants
-    return {
-        "name": client.name,
-        "kind": grants.kind,
-        "is_configured": is_configured,
-        "credential": "own" if client.token_hash else _BUILT_IN_TOKENS.get(client.name, "none"),
-        "last_used": None if seen is None else datetime.fromtimestamp(seen, UTC).isoformat(timespec="seconds"),
-        "rights": {
-            "is_read_only": grants.is_read_only,
-            "capabilities": [*sorted(grants.capabilities)],
-            "scope": grants.editable,
-            "small": grants.small,
-            "large": grants.large,
-            "max_files": grants.max_files,
-            "write": [*grants.write],
-            "read_only": [*grants.read_only],
-            "read": [*client.read],
-            "hidden": [*client.hidden],
-            "vaults": [*client.vaults],
-        },
-    }
 
 
 def mount_clients(service: PairingService, hub: Hub, threads: WorkerThreads) -> Mount:

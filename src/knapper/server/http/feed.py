@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.app.client_runs import ClientRuns
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint
     from knapper.server.workers import StopSignal, WorkerThreads
-    from knapper.tools.context import Context
 
 
 LOG: Final = logging.getLogger("knapper.server.http.feed")
@@ -102,9 +100,26 @@ class VaultFeed:
             stamp = await self._threads.run("read", partial(_stamp_files, folder))
             if stamp != self._stamp:
                 known, before = self._schedules, self._stamp
-                await self._read(is_first=before is None)
+                is_first = before is None
+                changes, waiting_rows = await self._threads.run("read", self._read_vault)
+                for source in self._sources:
+                    waiting_rows += [dict(row) for row in await source(self._client, self._vault)]
+                waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
+                if not is_first:
+                    for change in changes:
+                        self._tell("change", change)
+                    for row in (row for key, row in waiting.items() if self._waiting.get(key) != row):
+                        self._tell("waiting", row)
+                    for kind, name in self._waiting.keys() - waiting.keys():
+                        self._tell("settled", {"kind": kind, "id": name})
+                self._waiting = waiting
+                await self._read_schedules(is_first=is_first)
                 if before and before[-2:] != stamp[-2:] and self._schedules == known:
-                    self._begin_anew()  # one came and went since the last look, and a client may have read it meanwhile
+                    # One came and went since the last look, and a client may have read it meanwhile: have all who
+                    # listen told what there is now, so that they read again what isn't told in events.
+                    self._last_id += 1
+                    self._first_known_id = self._last_id
+                    self._events.clear()
                 self._stamp = stamp
             self._looked_at = time.monotonic()
 
@@ -128,19 +143,6 @@ class VaultFeed:
                 return events
             await asyncio.sleep(min(LOOK_INTERVAL_S, left_s))
 
-    async def _read(self, *, is_first: bool) -> None:
-        changes, waiting_rows = await self._threads.run("read", self._read_vault)
-        for source in self._sources:
-            waiting_rows += [dict(row) for row in await source(self._client, self._vault)]
-        if not is_first:
-            for change in changes:
-                self._tell("change", change)
-        waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
-        if not is_first:
-            self._tell_waiting(waiting)
-        self._waiting = waiting
-        await self._read_schedules(is_first=is_first)
-
     async def _read_schedules(self, *, is_first: bool) -> None:
         try:
             found = await self._threads.run("read", lambda: list_visible(self._hub, self._client, self._vault))
@@ -154,19 +156,6 @@ class VaultFeed:
                 self._tell("schedule", {"name": name, "schedule": schedules.describe(one) if one else None})
         self._schedules = by_name
 
-    def _begin_anew(self) -> None:
-        """Have all who listen told what there is now, so that they read again what isn't told in events."""
-        self._last_id += 1
-        self._first_known_id = self._last_id
-        self._events.clear()
-
-    def _tell_waiting(self, waiting: Mapping[_Key, _Row]) -> None:
-        for key, row in waiting.items():
-            if self._waiting.get(key) != row:
-                self._tell("waiting", row)
-        for kind, name in self._waiting.keys() - waiting.keys():
-            self._tell("settled", {"kind": kind, "id": name})
-
     def _tell(self, name: str, row: Mapping[str, JSONValue]) -> None:
         self._last_id += 1
         if len(self._events) == self._events.maxlen:
@@ -176,15 +165,12 @@ class VaultFeed:
     def _read_vault(self) -> tuple[list[_Row], list[_Row]]:
         """Return the new changes, the oldest first, and the proposals that wait."""
         context = self._hub.context(client=self._client, vault=self._vault)
-        return self._read_changes(context), [*_read_proposals(context)]
-
-    def _read_changes(self, context: Context) -> list[_Row]:
         since = str(self._last_change["at"]) if self._last_change else ""
         rows: list[_Row] = []
         while True:
-            page = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
-            rows += map(answers.as_json, page["results"])
-            if not self._stamp or not page["results"] or len(rows) >= page["total"]:
+            changes = journal.list_changes(context, limit=_PAGE if self._stamp else 1, offset=len(rows), since=since)
+            rows += map(answers.as_json, changes["results"])
+            if not self._stamp or not changes["results"] or len(rows) >= changes["total"]:
                 break
         new_rows = [row for row in reversed(rows) if str(row["id"]) not in self._seen_changes]
         if rows:
@@ -192,33 +178,28 @@ class VaultFeed:
             self._seen_changes = {str(row["id"]) for row in rows if row["at"] == rows[0]["at"]} | (
                 self._seen_changes if rows[0]["at"] == since else set()
             )
-        return new_rows
-
-
-def _read_proposals(context: Context) -> list[_Row]:
-    rows: list[_Row] = []
-    for status in _WAITING_STATUSES:
-        found: list[_Row] = []
-        while True:
-            page = proposals.list_proposals(context, status, limit=_PAGE, offset=len(found))
-            found += map(answers.as_json, page["results"])
-            if len(found) >= page["total"] or not page["results"]:
-                break
-        rows += found
-    return [{"kind": "proposal", **row} for row in rows]
+        waiting: list[_Row] = []
+        for status in _WAITING_STATUSES:
+            found: list[_Row] = []
+            while True:
+                page = proposals.list_proposals(context, status, limit=_PAGE, offset=len(found))
+                found += map(answers.as_json, page["results"])
+                if len(found) >= page["total"] or not page["results"]:
+                    break
+            waiting += [{"kind": "proposal", **row} for row in found]
+        return new_rows, waiting
 
 
 def _stamp_files(folder: Path) -> tuple[tuple[int, int], ...]:
     """Return times and sizes of the files whose changes are news; the last two are those of the schedules."""
-    return tuple(_stamp_file(folder / f"{name}{suffix}") for name in _STATE_FILES for suffix in ("", "-wal"))
-
-
-def _stamp_file(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
+    stamps: list[tuple[int, int]] = []
+    for name in (f"{state}{suffix}" for state in _STATE_FILES for suffix in ("", "-wal")):
+        try:
+            found = (folder / name).stat()
+            stamps.append((found.st_mtime_ns, found.st_size))
+        except OSError:
+            stamps.append((0, 0))
+    return tuple(stamps)
 
 
 class FeedService:
@@ -266,20 +247,7 @@ def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequ
         sources: List what waits beside proposals, such as questions of tasks; read when somebody listens.
     """
     service = FeedService(hub, threads, stop, sources)
-    spec = RouteSpec(
-        "GET",
-        "/events",
-        "events",
-        "Tell what happens in a vault.",
-        _make_endpoint(service),
-        "As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.",
-        _PARAMETERS,
-        _CONTENT,
-    )
-    return Mount(routes=[openapi.make_route(spec)])
 
-
-def _make_endpoint(service: FeedService) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         args = await binding.read_arguments(request, _PARAMETERS)
         feed = service.open(security.client_of(request.scope), args.text("vault"))
@@ -293,7 +261,17 @@ def _make_endpoint(service: FeedService) -> Endpoint:
         frames = _encode_frames(feed, background.last_event_id(request), service.stop)
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
-    return endpoint
+    spec = RouteSpec(
+        "GET",
+        "/events",
+        "events",
+        "Tell what happens in a vault.",
+        endpoint,
+        "As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.",
+        _PARAMETERS,
+        _CONTENT,
+    )
+    return Mount(routes=[openapi.make_route(spec)])
 
 
 async def _encode_frames(feed: VaultFeed, last_id: int, stop: StopSignal) -> AsyncGenerator[bytes]:
@@ -426,51 +404,41 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         hub: Holds the vaults.
         service: Has their runs.
     """
+
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, _HISTORY_PARAMETERS)
+        client, vault = security.client_of(request.scope), args.text("vault")
+        has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
+        client_runs = await service.client_runs(client, vault) if has_runs else None
+        kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if args.text("kind") in {"", kind})
+        query = HistoryQuery(
+            limit=args.integer_or_default("limit", history.LIMIT),
+            before=args.text("before"),
+            since=args.text("since"),
+            client=args.text("client"),
+            work=args.text("run"),
+            kinds=kinds,
+            note=args.text("note"),
+        )
+
+        def read_page() -> HistoryPage:
+            store = client_runs.opened_runs.store if client_runs else None
+            seen = client_runs.seen_clients() if client_runs else ()
+            with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
+                return history.read_page(sources, query)
+
+        return security.JsonReply((await service.run_blocking(read_page)).as_dict())
+
     return (
         RouteSpec(
             "GET",
             "/history",
             "history",
             "List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.",
-            _make_history_endpoint(hub, service),
+            endpoint,
             "A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs "
             "together.",
             _HISTORY_PARAMETERS,
             _HISTORY_CONTENT,
         ),
     )
-
-
-def _make_history_endpoint(hub: Hub, service: JobService) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _HISTORY_PARAMETERS)
-        client, vault = security.client_of(request.scope), args.text("vault")
-        has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
-        client_runs = await service.client_runs(client, vault) if has_runs else None
-        query = _read_query(args)
-        page = await service.run_blocking(lambda: _read_history(hub, client, vault, query, client_runs))
-        return security.JsonReply(page.as_dict())
-
-    return endpoint
-
-
-def _read_query(args: RequestArguments) -> HistoryQuery:
-    kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if args.text("kind") in {"", kind})
-    return HistoryQuery(
-        limit=args.integer_or_default("limit", history.LIMIT),
-        before=args.text("before"),
-        since=args.text("since"),
-        client=args.text("client"),
-        work=args.text("run"),
-        kinds=kinds,
-        note=args.text("note"),
-    )
-
-
-def _read_history(
-    hub: Hub, client: str, vault: str, query: HistoryQuery, client_runs: ClientRuns | None
-) -> HistoryPage:
-    store = client_runs.opened_runs.store if client_runs else None
-    seen = client_runs.seen_clients() if client_runs else ()
-    with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
-        return history.read_page(sources, query)

@@ -22,10 +22,9 @@ from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink, TurnState
+    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink
     from knapper.app import Hub
-    from knapper.index.engine import Engine
-    from knapper.index.refresh import Progress, RefreshPhase
+    from knapper.index.refresh import RefreshPhase
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
@@ -70,10 +69,6 @@ class RefreshCancelled(KnapError):
     code = "cancelled"
 
 
-def _end_unfinished(state: TurnState, vault: str) -> IndexOutcome:
-    return IndexOutcome(vault=vault, state="cancelled" if state == "cancelled" else "failed")
-
-
 class IndexService:
     """The refreshes of one server, one for each vault at a time; used from its event loop."""
 
@@ -87,7 +82,12 @@ class IndexService:
         self._hub = hub
         self._threads = threads
         self._jobs: BackgroundJobs[IndexOutcome] = BackgroundJobs(
-            FinalEventSpec(kind=IndexOutcome, make=_end_unfinished)
+            FinalEventSpec(
+                kind=IndexOutcome,
+                make=lambda state, vault: IndexOutcome(
+                    vault=vault, state="cancelled" if state == "cancelled" else "failed"
+                ),
+            )
         )
         self._ongoing = JobSet()
 
@@ -161,7 +161,21 @@ class IndexService:
         def work() -> IndexOutcome:
             opened = self._hub.open(vault)
             opened.engine.read_rules()  # they may have changed since the last search
-            return _carry_out(opened.engine, vault, report, cancelling, full=full, embed=embed)
+            outcome = opened.engine.refresh(full=full, progress=report)
+            embedded = opened.engine.embed(progress=report, stop=cancelling) if embed else 0
+            status = opened.engine.status(Filter())
+            return IndexOutcome(
+                vault=vault,
+                state="complete",
+                indexed=outcome.indexed,
+                removed=outcome.removed,
+                unchanged=outcome.unchanged,
+                embedded=embedded,
+                notes=status.notes,
+                chunks=status.chunks,
+                pending=status.pending,
+                problems=[*outcome.problems],
+            )
 
         running = asyncio.ensure_future(self._threads.run("long", work))
         try:
@@ -172,32 +186,6 @@ class IndexService:
             if not running.cancelled():
                 _ = running.exception()
             raise
-
-
-def _carry_out(
-    engine: Engine,
-    vault: str,
-    report: Progress,
-    cancelling: threading.Event,
-    *,
-    full: bool,
-    embed: bool,
-) -> IndexOutcome:
-    outcome = engine.refresh(full=full, progress=report)
-    embedded = engine.embed(progress=report, stop=cancelling) if embed else 0
-    status = engine.status(Filter())
-    return IndexOutcome(
-        vault=vault,
-        state="complete",
-        indexed=outcome.indexed,
-        removed=outcome.removed,
-        unchanged=outcome.unchanged,
-        embedded=embedded,
-        notes=status.notes,
-        chunks=status.chunks,
-        pending=status.pending,
-        problems=[*outcome.problems],
-    )
 
 
 _FULL: Final = Parameter(name="full", doc="Delete the index and rebuild it; only a person may.", kind="flag")

@@ -264,12 +264,25 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
     Raises:
         BadInput: Something is said twice, and differently (code ``bad_arguments``).
     """
+    toggles = _join_members(given, "toggles", _TOGGLE_PARAMETERS)
+    scope = _join_members(given, "scope", _SCOPE_PARAMETERS)
+    rules = _join_members(given, "rules", _RULES_PARAMETERS)
     return TaskOrder(
         task=given.text("task"),
         note=given.text("note"),
         session_id=given.text("session_id"),
         preset=given.text("preset"),
-        choice=_read_choice(given),
+        choice=PresetOverrides(
+            scout=toggles.flag("scout"),
+            web=toggles.flag("web"),
+            task=toggles.flag("task"),
+            link_depth=scope.integer("link_depth"),
+            same_folder=scope.flag("include_same_folder"),
+            excluded_folders=scope.texts("excluded_folders"),
+            editable=rules.text("editable") or None,
+            can=rules.texts("can"),
+            added=given.texts("added") or (),
+        ),
         token_limit=given.integer("token_limit"),
         chat_history_length=given.integer("chat_history_length"),
         orchestrate=given.flag("orchestrate"),
@@ -281,23 +294,6 @@ def read_task_order(given: RequestArguments) -> TaskOrder:
 def read_switches(given: RequestArguments) -> PresetOverrides:
     """Read which agents are to be kept switched on; None for those that aren't named."""
     return PresetOverrides(scout=given.flag("scout"), web=given.flag("web"), task=given.flag("task"))
-
-
-def _read_choice(given: RequestArguments) -> PresetOverrides:
-    toggles = _join_members(given, "toggles", _TOGGLE_PARAMETERS)
-    scope = _join_members(given, "scope", _SCOPE_PARAMETERS)
-    rules = _join_members(given, "rules", _RULES_PARAMETERS)
-    return PresetOverrides(
-        scout=toggles.flag("scout"),
-        web=toggles.flag("web"),
-        task=toggles.flag("task"),
-        link_depth=scope.integer("link_depth"),
-        same_folder=scope.flag("include_same_folder"),
-        excluded_folders=scope.texts("excluded_folders"),
-        editable=rules.text("editable") or None,
-        can=rules.texts("can"),
-        added=given.texts("added") or (),
-    )
 
 
 def _join_members(given: RequestArguments, part: str, members: Sequence[Parameter]) -> RequestArguments:

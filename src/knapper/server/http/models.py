@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
@@ -22,11 +23,9 @@ from knapper.server.http.openapi import RouteSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from knapper.agents.model.usage import SpendingLimits
     from knapper.agents.sessions.store import Exchange
     from knapper.app import Hub
     from knapper.app.chats import ClientChats
-    from knapper.codemode.tasks import ModelSpend
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -143,32 +142,29 @@ def _list_models(settings: Settings) -> list[JSONValue]:
                 model = models.resolve_models(settings, "" if use == "main" else name)[0]
             except SetupError:
                 continue
-            rows[name] = _model_row(settings, name, use, model)
+            with workers.IMPORT_LOCK:
+                from knapper.agents.model import usage  # noqa: PLC0415 - a server without chats needn't pay for models
+
+            price = usage.find_price(model)
+            address = names.ollama_url(model) if model.provider == "ollama" else model.base_url
+            rows[name] = {
+                "name": name,
+                "provider": model.provider,
+                "use": use,
+                "has_key": model.provider in _KEYLESS
+                or bool(model.base_url)
+                or bool(models.configured_keys(settings).find(model)),
+                "is_local": address.startswith(_LOOPBACK),
+                "price": price and price.as_dict(),
+            }
     return [*rows.values()]
-
-
-def _model_row(settings: Settings, name: str, use: str, model: ModelName) -> JSONValue:
-    with workers.IMPORT_LOCK:
-        from knapper.agents.model import usage  # noqa: PLC0415 - a server without chats needn't pay for models
-
-    price = usage.find_price(model)
-    address = names.ollama_url(model) if model.provider == "ollama" else model.base_url
-    return {
-        "name": name,
-        "provider": model.provider,
-        "use": use,
-        "has_key": model.provider in _KEYLESS
-        or bool(model.base_url)
-        or bool(models.configured_keys(settings).find(model)),
-        "is_local": address.startswith(_LOOPBACK),
-        "price": price and price.as_dict(),
-    }
 
 
 def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSONValue]:
     meter = client_chats.chats.meter
     today = meter.today()
     session = _sum_session(client_chats.store.turns(session_id)) if session_id else None
+    spent = float(today.cost_usd or 0)
     return {
         "today": today.as_dict(),
         "limits": {
@@ -177,16 +173,11 @@ def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSO
             "day_tokens": meter.limits.day_tokens or None,
             "day_cents": meter.limits.day_cents or None,
         },
-        "left": _left_shape(meter.limits, today),
+        "left": {
+            "tokens": max(meter.limits.day_tokens - today.tokens, 0) if meter.limits.day_tokens else None,
+            "usd": max(meter.limits.day_cents / 100 - spent, 0.0) if meter.limits.day_cents else None,
+        },
         "session": session,
-    }
-
-
-def _left_shape(limits: SpendingLimits, today: ModelSpend) -> dict[str, JSONValue]:
-    spent = float(today.cost_usd or 0)
-    return {
-        "tokens": max(limits.day_tokens - today.tokens, 0) if limits.day_tokens else None,
-        "usd": max(limits.day_cents / 100 - spent, 0.0) if limits.day_cents else None,
     }
 
 
@@ -313,7 +304,11 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         """
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        return await service.run_blocking(lambda: _ask_offered(hub.settings, provider))
+        base_url = hub.settings.model.ollama_url if provider == "ollama" else ""
+        server = ModelName(provider=provider, name="*", base_url=base_url)
+        return await service.run_blocking(
+            lambda: names.check_server(server, models.configured_keys(hub.settings).find(server)).as_dict()
+        )
 
     async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Try a model with one short question.
@@ -336,41 +331,28 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
 
 
 def _list_keys(settings: Settings) -> dict[str, JSONValue]:
-    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *_named_addresses(settings))]
-    return {"results": rows, "has_keyring": _has_keyring()}
+    # Of servers that the configured models are at, each once; Ollama's takes no key.
+    addresses: dict[str, None] = {}
+    for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
+        with contextlib.suppress(SetupError):
+            model = models.resolve_models(settings, name)[0]
+            if model.base_url and model.provider != "ollama":
+                addresses[model.base_url] = None
+    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *addresses)]
+    has_keyring = False
+    with contextlib.suppress(SetupError, ImportError):
+        names.store_key(_PROBE_NAME, "")
+        has_keyring = True
+    return {"results": rows, "has_keyring": has_keyring}
 
 
 def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
-    place = "settings" if _is_in_settings(settings, name) else "keyring" if names.read_keyring(name) else "none"
-    return {"provider": name, "place": place}
-
-
-def _is_in_settings(settings: Settings, name: str) -> bool:
     keys = models.configured_keys(settings)
     own = keys.configured_model
     own_name = (own.base_url or own.provider) if own else ""
-    return name in keys.by_provider or (bool(keys.configured_key) and name == own_name)
-
-
-def _named_addresses(settings: Settings) -> list[str]:
-    """Return the addresses of servers that the configured models are at, each once; Ollama's takes no key."""
-    found: dict[str, None] = {}
-    for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
-        try:
-            model = models.resolve_models(settings, name)[0]
-        except SetupError:
-            continue
-        if model.base_url and model.provider != "ollama":
-            found[model.base_url] = None
-    return [*found]
-
-
-def _has_keyring() -> bool:
-    try:
-        names.store_key(_PROBE_NAME, "")
-    except (SetupError, ImportError):
-        return False
-    return True
+    if name in keys.by_provider or (keys.configured_key and name == own_name):
+        return {"provider": name, "place": "settings"}
+    return {"provider": name, "place": "keyring" if names.read_keyring(name) else "none"}
 
 
 def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue]:
@@ -395,12 +377,6 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
             raise
         raise problem from error
     return _describe_key(settings, name)
-
-
-def _ask_offered(settings: Settings, provider: Provider) -> dict[str, JSONValue]:
-    base_url = settings.model.ollama_url if provider == "ollama" else ""
-    server = ModelName(provider=provider, name="*", base_url=base_url)
-    return names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
 
 
 async def _try_model(client_chats: ClientChats, name: str, run_blocking: Callable[..., Any]) -> dict[str, JSONValue]:

@@ -98,8 +98,9 @@ def describe_tool_route(
     definitions: dict[str, JSONValue] = {}
     parameter_schema = _extract_definitions(table.parameters(row, vaults=vaults), f"{row.name}.", definitions)
     answer_schema = _extract_definitions(registry.answer_schema(row), f"{row.name}.", definitions)
+    words = route.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
     described: dict[str, Any] = {
-        "operationId": _tool_operation_id(route),
+        "operationId": f"{route.method.lower()}_{words.replace('/', '_')}",
         "tags": [route.tag],
         "summary": registry.summarize(row),
         "description": registry.describe(row),
@@ -115,16 +116,20 @@ def describe_tool_route(
         described["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         described["responses"]["304"] = {"description": "It is as the asker knows it."}
     if route.method != "GET":
+        properties = {
+            name: property_schema
+            for name, property_schema in parameter_schema["properties"].items()
+            if name not in route.bound_names
+        }
+        required = [name for name in parameter_schema.get("required", ()) if name not in route.bound_names]
+        body_schema = {**parameter_schema, "properties": properties}
+        if "required" in parameter_schema:
+            body_schema["required"] = required
         described["requestBody"] = {
             "required": bool(set(parameter_schema.get("required", ())) - route.bound_names),
-            "content": {_JSON: {"schema": _tool_body_schema(route, parameter_schema)}},
+            "content": {_JSON: {"schema": body_schema}},
         }
     return described, definitions
-
-
-def _tool_operation_id(route: ToolRoute) -> str:
-    words = route.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
-    return f"{route.method.lower()}_{words.replace('/', '_')}"
 
 
 def _tool_parameters(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -140,20 +145,6 @@ def _tool_parameters(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> l
             parameter | ({"description": schema_part["description"]} if "description" in schema_part else {})
         )
     return described
-
-
-def _tool_body_schema(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {
-        name: property_schema
-        for name, property_schema in parameter_schema["properties"].items()
-        if name not in route.bound_names
-    }
-    required = [name for name in parameter_schema.get("required", ()) if name not in route.bound_names]
-    return {
-        **parameter_schema,
-        "properties": properties,
-        **({"required": required} if "required" in parameter_schema else {}),
-    }
 
 
 def _extract_definitions(schema: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
@@ -291,29 +282,29 @@ def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
     if spec.path.endswith(_MODEL_PATHS):
         described["responses"]["502"] = _BAD_GATEWAY_RESPONSE
     if not in_body:
-        described["parameters"] += [_query_parameter(parameter) for parameter in spec.parameters]
+        described["parameters"] += [
+            {
+                "name": parameter.name,
+                "in": "query",
+                "required": parameter.required,
+                "schema": {**parameter.schema, "type": parameter.type},
+            }
+            for parameter in spec.parameters
+        ]
     elif spec.parameters:
+        required = [parameter.name for parameter in spec.parameters if parameter.required]
+        body_schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {parameter.name: parameter.schema for parameter in spec.parameters},
+            "additionalProperties": False,
+            **({"required": required} if required else {}),
+        }
         described["requestBody"] = {
             "required": any(parameter.required for parameter in spec.parameters),
-            "content": {_JSON_CONTENT: {"schema": _body_schema(spec.parameters)}},
+            "content": {_JSON_CONTENT: {"schema": body_schema}},
         }
     if _EVENT_STREAM in spec.content and spec.method == "GET":
         described["parameters"].append(
             {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
         )
     return described
-
-
-def _query_parameter(parameter: Parameter) -> dict[str, JSONValue]:
-    schema: dict[str, JSONValue] = {**parameter.schema, "type": parameter.type}
-    return {"name": parameter.name, "in": "query", "required": parameter.required, "schema": schema}
-
-
-def _body_schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    required = [parameter.name for parameter in parameters if parameter.required]
-    body_schema: dict[str, Any] = {
-        "type": "object",
-        "properties": {parameter.name: parameter.schema for parameter in parameters},
-        "additionalProperties": False,
-    }
-    return {**body_schema, "required": required} if required else body_schema

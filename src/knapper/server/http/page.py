@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -149,34 +149,23 @@ class PageFiles:
             built_at = manifest.stat().st_mtime_ns
             if built_at == self._built_at:
                 return
-            self._files = _read_manifest(self._folder, manifest.read_bytes())
-            self._built_at = built_at
+            rows = object_or_empty(object_or_empty(loads(manifest.read_bytes())).get("files"))
+            files: dict[str, PageFile] = {}
+            for name, row in ((name, object_or_empty(row)) for name, row in rows.items()):
+                kind, script = _MEDIA_TYPES.get(Path(name).suffix), str(row.get("script", ""))
+                if kind is not None and _FILE_NAME.fullmatch(name):
+                    files[name] = PageFile(
+                        path=self._folder / name,
+                        kind=kind,
+                        tag=str(row["sha256"])[:32],
+                        has_gzip=bool(row["gzip"]),
+                        script=script if _SCRIPT_HASH.fullmatch(script) else "",
+                        is_hashed=name.startswith(_HASHED_FOLDER),
+                    )
+            self._files, self._built_at = files, built_at if rows else 0
         except (OSError, ValueError, LookupError):
             self._built_at, self._files = 0, {}
         self._contents = {}
-
-
-def _read_manifest(folder: Path, content: bytes) -> dict[str, PageFile]:
-    rows = object_or_empty(object_or_empty(loads(content)).get("files"))
-    if not rows:
-        raise ValueError("the manifest of the page names no files")
-    return {
-        name: PageFile(
-            path=folder / name,
-            kind=_MEDIA_TYPES[Path(name).suffix],
-            tag=str(row["sha256"])[:32],
-            has_gzip=bool(row["gzip"]),
-            script=_script_hash(row),
-            is_hashed=name.startswith(_HASHED_FOLDER),
-        )
-        for name, row in ((name, object_or_empty(row)) for name, row in rows.items())
-        if _FILE_NAME.fullmatch(name) and Path(name).suffix in _MEDIA_TYPES
-    }
-
-
-def _script_hash(row: Mapping[str, Any]) -> str:
-    script = str(row.get("script", ""))
-    return script if _SCRIPT_HASH.fullmatch(script) else ""
 
 
 def file_reply(files: PageFiles, name: str, request: Request) -> Response:
@@ -287,12 +276,28 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
     async def file(request: Request) -> Response:
         return file_reply(page_files, request.path_params["name"], request)
 
+    async def show_session(request: Request) -> Response:
+        session = session_of_request(request)
+        if session is None or not is_same_origin(request) or not sessions.is_signed_in(session):
+            raise RefusedError(
+                "this browser isn't signed in", hint="`knap token page` prints an address", code="unauthorized"
+            )
+        return security.JsonReply(_page_info(vaults))
+
+    async def sign_out(request: Request) -> Response:
+        session = session_of_request(request)
+        if session is not None and is_same_origin(request):
+            sessions.end(session)
+        answer = security.JsonReply({"success": True})
+        answer.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
+        return answer
+
     routes = [
         Route(PAGE_PATH, index, methods=["GET"], include_in_schema=False),
         Route(f"{APP_PATH}{{address:path}}", index, methods=["GET"], include_in_schema=False),
         Route(SESSION_PATH, _make_sign_in(sessions, vaults), methods=["POST"], include_in_schema=False),
-        Route(SESSION_PATH, _make_session_status(sessions, vaults), methods=["GET"], include_in_schema=False),
-        Route(SESSION_PATH, _make_sign_out(sessions), methods=["DELETE"], include_in_schema=False),
+        Route(SESSION_PATH, show_session, methods=["GET"], include_in_schema=False),
+        Route(SESSION_PATH, sign_out, methods=["DELETE"], include_in_schema=False),
         Route(f"{FILES_PATH}{{name:path}}", file, methods=["GET"], include_in_schema=False),
     ]
     return Mount(
@@ -304,7 +309,13 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
 
 def _make_sign_in(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        code = _read_code(await request.body())
+        try:
+            body_value: object = json.loads(await request.body())
+        except (ValueError, RecursionError):
+            body_value = None
+        code = body_value.get("code") if is_object(body_value) else None
+        if not isinstance(code, str) or not code:
+            raise BadInput("signing in needs a code", hint='send {"code": "…"}', code="invalid_json")
         if not is_same_origin(request):
             raise RefusedError("only the server's own page signs in", hint="open it at its own address")
         session = sessions.redeem(code)
@@ -329,45 +340,5 @@ def _make_sign_in(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     return endpoint
 
 
-def _make_session_status(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        session = session_of_request(request)
-        if session is None or not is_same_origin(request) or not sessions.is_signed_in(session):
-            raise RefusedError(
-                "this browser isn't signed in", hint="`knap token page` prints an address", code="unauthorized"
-            )
-        return security.JsonReply(_page_info(vaults))
-
-    return endpoint
-
-
-def _make_sign_out(sessions: BrowserSessions) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        session = session_of_request(request)
-        if session is not None and is_same_origin(request):
-            sessions.end(session)
-        answer = security.JsonReply({"success": True})
-        answer.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")
-        return answer
-
-    return endpoint
-
-
 def _page_info(vaults: Sequence[str]) -> dict[str, object]:
     return {"success": True, "vaults": [*vaults], "version": __version__}
-
-
-def _read_code(body: bytes) -> str:
-    """Read the code.
-
-    Raises:
-        BadInput: The body isn't ``{"code": "…"}``.
-    """
-    try:
-        body_value: object = json.loads(body)
-    except (ValueError, RecursionError):
-        body_value = None
-    code = body_value.get("code") if is_object(body_value) else None
-    if not isinstance(code, str) or not code:
-        raise BadInput("signing in needs a code", hint='send {"code": "…"}', code="invalid_json")
-    return code

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from knapper.app.client_runs import ClientRuns, PreparedRun
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
 
 
 T = TypeVar("T")
@@ -242,7 +242,19 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
         status: int = 200,
     ) -> RouteSpec:
         summary, description = openapi.read_doc(work)
-        endpoint = _run_endpoint(run_jobs, work, parameters)
+
+        async def endpoint(request: Request) -> Response:
+            args = await binding.read_arguments(request, parameters)
+            run_id = str(request.path_params.get("run_id", ""))
+            try:
+                client_runs = await run_jobs.service.client_runs(security.client_of(request.scope), args.text("vault"))
+                result = await work(
+                    _RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request)
+                )
+            except SetupError as error:
+                return background.setup_needed_reply(error, request)
+            return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
+
         return RouteSpec(method, f"/runs{path}", "runs", summary, endpoint, description, parameters, content, status)
 
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
@@ -267,20 +279,6 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
             (ANSWER_PARAMETER, VAULT_PARAMETER),
         ),
     )
-
-
-def _run_endpoint(run_jobs: RunJobs, work: RunHandler, parameters: Sequence[Parameter]) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        run_id = str(request.path_params.get("run_id", ""))
-        try:
-            client_runs = await run_jobs.service.client_runs(security.client_of(request.scope), args.text("vault"))
-            result = await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
-        except SetupError as error:
-            return background.setup_needed_reply(error, request)
-        return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
-
-    return endpoint
 
 
 async def _show_options(call: _RunCall) -> dict[str, JSONValue]:
@@ -348,18 +346,12 @@ async def _stream_run(call: _RunCall) -> Response:
         job = call.jobs.watch(call.runs, call.run_id)
     if job is not None:
         return await background.events_reply(job, start, call.request, call.args)
-    return _tell_ended_run(run_view, start, call.request, call.args)
-
-
-def _tell_ended_run(
-    run_view: RunDetails, start: dict[str, JSONValue], request: Request, args: RequestArguments
-) -> Response:
-    """Tell the result of an ended run, with ids above those of its live events."""
+    # the result of an ended run, with ids above those of its live events
     from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
     event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
-    is_polled, after = background.is_polled(args), args.integer_or_default("after", 0)
-    first_id = (after if is_polled else background.last_event_id(request)) + 1
+    is_polled, after = background.is_polled(call.args), call.args.integer_or_default("after", 0)
+    first_id = (after if is_polled else background.last_event_id(call.request)) + 1
     rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
     events = [ServerSentEvent(id=first_id + index, name=name, data=data) for index, (name, data) in enumerate(rows)]
     if is_polled:

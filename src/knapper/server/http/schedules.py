@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.app.schedules import ScheduleRunner
     from knapper.jsontypes import JSONValue
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import WorkerThreads
 
 LOG: Final = logging.getLogger("knapper.server.http.schedules")
@@ -244,10 +244,6 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
         finally:
             await service.shut()
 
-    return Mount(routes=[*map(openapi.make_route, _schedule_routes(service))], lifespan=around)
-
-
-def _schedule_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
     def route(
         method: Literal["GET", "POST", "PATCH", "DELETE"],
         path: str,
@@ -257,12 +253,27 @@ def _schedule_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
         status: int = 200,
     ) -> RouteSpec:
         summary, description = openapi.read_doc(work)
-        endpoint = _endpoint(service, work, parameters, status)
+
+        async def endpoint(request: Request) -> Response:
+            args = await binding.read_arguments(request, parameters)
+            security.check_person(service.hub.settings, request.scope, "schedule agents")
+            client = security.client_of(request.scope)
+            vault = service.hub.name_for(client, args.text("vault"))
+            asked = _Asked(
+                client=client,
+                vault=vault,
+                store=await service.threads.run("read", lambda: schedules.open_schedules(service.hub, vault)),
+                args=args,
+                scope=request.scope,
+                name=str(request.path_params.get("name", "")),
+            )
+            return security.JsonReply({"success": True, **await work(service, asked)}, status)
+
         return RouteSpec(
             method, f"/schedules{path}", "schedules", summary, endpoint, description, parameters, content, status
         )
 
-    return (
+    specs = (
         route("GET", "/options", _show_options, _OPTIONS_CONTENT),
         route("GET", "", _list_schedules, _LIST_CONTENT),
         route("POST", "", _add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
@@ -271,25 +282,7 @@ def _schedule_routes(service: ScheduleService) -> tuple[RouteSpec, ...]:
         route("POST", "/{name}/run", _run, status=_ACCEPTED),
         route("POST", "/{name}/cancel", _cancel),
     )
-
-
-def _endpoint(service: ScheduleService, work: _Handler, parameters: Sequence[Parameter], status: int = 200) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        security.check_person(service.hub.settings, request.scope, "schedule agents")
-        client = security.client_of(request.scope)
-        vault = service.hub.name_for(client, args.text("vault"))
-        asked = _Asked(
-            client=client,
-            vault=vault,
-            store=await service.threads.run("read", lambda: schedules.open_schedules(service.hub, vault)),
-            args=args,
-            scope=request.scope,
-            name=str(request.path_params.get("name", "")),
-        )
-        return security.JsonReply({"success": True, **await work(service, asked)}, status)
-
-    return endpoint
+    return Mount(routes=[*map(openapi.make_route, specs)], lifespan=around)
 
 
 async def _list_schedules(service: ScheduleService, asked: _Asked) -> dict[str, JSONValue]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from knapper.app import Hub
-    from knapper.config import SettingOrigin, Settings
+    from knapper.config import Settings
     from knapper.config.declarations import Setting, SettingValue
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import RequestArguments
@@ -79,29 +79,24 @@ class SettingsService:
 
     def _describe(self, settings: Settings, shown: Iterable[Setting]) -> dict[str, JSONValue]:
         origins = {origin.name: origin for origin in settings.origins}
-        rows: list[JSONValue] = [self._describe_one(setting, origins[setting.name]) for setting in shown]
+        rows: list[JSONValue] = []
+        for setting in shown:
+            name, origin = setting.name, origins[setting.name]
+            has_changed = name in self._saved or self._started.get(name, origin.content) != origin.content
+            row: dict[str, JSONValue] = {
+                "name": name,
+                "value": None if setting.secret else _as_json(origin.content),
+                "default": None if setting.secret else _as_json(setting.default),
+                "source": origin.source,
+                "doc": setting.doc,
+                "kind": setting.kind,
+                "secret": setting.secret,
+                "is_set": bool(origin.value) if setting.secret else origin.source != "default",
+                "savable": editing.is_savable(setting),
+                "restart": has_changed and name not in _LIVE_NAMES,
+            }
+            rows.append(row | _describe_range(setting))
         return {"config_file": str(settings.config_file), "settings": rows}
-
-    def _describe_one(self, setting: Setting, origin: SettingOrigin) -> JSONValue:
-        row: dict[str, JSONValue] = {
-            "name": setting.name,
-            "value": None if setting.secret else _as_json(origin.content),
-            "default": None if setting.secret else _as_json(setting.default),
-            "source": origin.source,
-            "doc": setting.doc,
-            "kind": setting.kind,
-            "secret": setting.secret,
-            "is_set": bool(origin.value) if setting.secret else origin.source != "default",
-            "savable": editing.is_savable(setting),
-            "restart": self._needs_restart(setting, origin),
-        }
-        return row | _describe_range(setting)
-
-    def _needs_restart(self, setting: Setting, origin: SettingOrigin) -> bool:
-        """Return whether the running server still uses another value."""
-        if setting.name in _LIVE_NAMES:
-            return False
-        return setting.name in self._saved or self._started.get(setting.name, origin.content) != origin.content
 
 
 class RightsService:

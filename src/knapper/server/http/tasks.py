@@ -38,7 +38,6 @@ from knapper.server.http.job_schemas import (
 )
 from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers
-from knapper.tools.shapes import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -49,10 +48,8 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.service import PipelineService
     from knapper.agents.pipeline.store import PausedRun, Preset
     from knapper.app.pipelines import ClientPipelines
-    from knapper.config import Settings
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint
     from knapper.tools.context import Context
 
 
@@ -170,12 +167,27 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
         "model": lambda: model_names.append(client_pipelines.chats.chat().name),
         "web": client_pipelines.agent_context("").open_web,
     }
-    problems: dict[str, JSONValue] = {
-        name: error for name, error in ((name, _problem_with(try_)) for name, try_ in attempts.items()) if error
-    }
+    problems: dict[str, JSONValue] = {}
+    for name, work in attempts.items():
+        try:
+            _ = work()
+        except KnapError as error:
+            problems[name] = answers.as_json(error.as_dict())
     ranges: dict[str, JSONValue] = {name: [*both] for name, both in NUMBER_RANGES.items()}
+    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+    agent_settings = settings.agents
     return {
-        "choice": _describe_choice(settings, configured),
+        "choice": {
+            **{name: value for name, value in configured.as_dict().items() if name != "name"},
+            "token_limit": agent_settings.token_limit,
+            "chat_history_length": agent_settings.chat_history_length,
+            "linked_notes": agent_settings.linked_notes,
+            "semantic_notes": agent_settings.semantic_notes,
+            "semantic_similarity": agent_settings.semantic_similarity,
+            "orchestrate": agent_settings.orchestrate,
+            **pipelines.configured_task_limits(settings).as_dict(),
+        },
         "switches": client_pipelines.default_preset().toggles.as_dict(),
         "ranges": ranges,
         "editable": [*scopes.EDITABLE_SCOPES],
@@ -184,31 +196,6 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
         "web": "web" not in problems,
         "problems": problems,
     }
-
-
-def _describe_choice(settings: Settings, configured: Preset) -> dict[str, JSONValue]:
-    """Return what is configured in the shape in which a task takes it."""
-    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
-
-    agent_settings = settings.agents
-    return {
-        **{name: value for name, value in configured.as_dict().items() if name != "name"},
-        "token_limit": agent_settings.token_limit,
-        "chat_history_length": agent_settings.chat_history_length,
-        "linked_notes": agent_settings.linked_notes,
-        "semantic_notes": agent_settings.semantic_notes,
-        "semantic_similarity": agent_settings.semantic_similarity,
-        "orchestrate": agent_settings.orchestrate,
-        **pipelines.configured_task_limits(settings).as_dict(),
-    }
-
-
-def _problem_with(work: Callable[[], object]) -> Answer | None:
-    try:
-        _ = work()
-    except KnapError as error:
-        return answers.as_json(error.as_dict())
-    return None
 
 
 if TYPE_CHECKING:
@@ -312,7 +299,24 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     def start(
         path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
     ) -> RouteSpec:
-        endpoint = _make_task_start(service, answer, parameters)
+        async def endpoint(request: Request) -> Response:
+            args = await binding.read_arguments(request, parameters)
+            check_task_or_answer(args)
+            try:
+                client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
+                if args.flag("debug") is True:
+                    security.check_person(
+                        client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts"
+                    )
+                run_id, model = args.text("run_id"), args.text("model")
+                if run_id:
+                    job = await resume_task(service, client_pipelines, run_id, args.text("answer"), model)
+                else:
+                    job = await begin_task(service, client_pipelines, read_task_order(args), model)
+            except SetupError as error:
+                return background.setup_needed_reply(error, request)
+            return await answer(job, request, args)
+
         return RouteSpec("POST", path, "ask", summary, endpoint, start_description, parameters, content)
 
     return (
@@ -324,26 +328,6 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
         route("PUT", "/ask/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
         route("GET", "/ask/defaults", show_defaults, DEFAULTS_CONTENT),
     )
-
-
-def _make_task_start(service: JobService, answer: TaskAnswer, parameters: tuple[Parameter, ...]) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        check_task_or_answer(args)
-        try:
-            client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-            if args.flag("debug") is True:
-                security.check_person(client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts")
-            run_id, model = args.text("run_id"), args.text("model")
-            if run_id:
-                job = await resume_task(service, client_pipelines, run_id, args.text("answer"), model)
-            else:
-                job = await begin_task(service, client_pipelines, read_task_order(args), model)
-        except SetupError as error:
-            return background.setup_needed_reply(error, request)
-        return await answer(job, request, args)
-
-    return endpoint
 
 
 async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
@@ -406,22 +390,22 @@ async def list_waiting_runs(
         return paused_runs
 
     paused_runs = await service.run_blocking(list_shown)
-    rows: list[JSONValue] = [_paused_run_row(client_pipelines, run) for run in paused_runs]
+    rows: list[JSONValue] = []
+    for run in paused_runs:
+        request = run.request
+        rows.append(
+            {
+                "run_id": run.id,
+                "task": request.get("task", ""),
+                "note": request.get("current", ""),
+                "question": run.question.get("question", ""),
+                "options": run.question.get("options") or [],
+                "at": run.at.isoformat(timespec="seconds"),
+                "client": run.client,
+                "session_id": request.get("session_id", "") if run.client == client_pipelines.client.name else "",
+            }
+        )
     return {"results": rows}
-
-
-def _paused_run_row(client_pipelines: ClientPipelines, run: PausedRun) -> dict[str, JSONValue]:
-    request = run.request
-    return {
-        "run_id": run.id,
-        "task": request.get("task", ""),
-        "note": request.get("current", ""),
-        "question": run.question.get("question", ""),
-        "options": run.question.get("options") or [],
-        "at": run.at.isoformat(timespec="seconds"),
-        "client": run.client,
-        "session_id": request.get("session_id", "") if run.client == client_pipelines.client.name else "",
-    }
 
 
 async def _save_switches(

@@ -110,7 +110,13 @@ class TerminalService:
                 done, _ = await asyncio.wait((task,), timeout=protocol.BEAT_S)
                 if done:
                     break
-            yield _encode_reply(task)
+            try:
+                reply = task.result()
+            except (Declined, KnapError) as reason:
+                reply = _dump({"declined": str(reason)})
+            except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:  # a question of another form
+                reply = _dump({"declined": type(error).__name__})
+            yield reply
         finally:  # the command may have gone
             _ = task.cancel()
             cancelling.cancel()
@@ -126,20 +132,6 @@ class TerminalService:
             Declined: The command has to find it itself.
         """
         question = cast("Mapping[str, Any]", json.loads(body))
-        settings = self._read_settings(question)
-        find = self._prepare_named if question["by_name"] else self._prepare_direct
-        run, notices = find(question, settings, cancelling)
-        reply: dict[str, object] = {"notices": notices, "answer": None}
-        try:
-            reply["answer"] = run()
-        except KnapError as error:  # the command meets it again in its own process, and tells it
-            LOG.debug("a command finds its own answer: %s", error.code)
-        except Exception:
-            LOG.exception("A command's question failed, so that it finds its own answer")
-        return _dump(reply)
-
-    def _read_settings(self, question: Mapping[str, Any]) -> Settings:
-        """Return the settings that the command has, where they are this server's."""
         own_variables = files.environment_variables()
         if not hmac.compare_digest(question["same"], protocol.prove_same(self._key, own_variables)):
             raise Declined("a variable differs")
@@ -153,20 +145,35 @@ class TerminalService:
         )
         if not settings.server.answers_commands:
             raise Declined("server.answers_commands is no")
-        name = _find_difference(settings, self._hub.settings)
-        if name:
-            raise Declined(f"the setting {name} differs")
+        for name in (each.name for each in fields(Settings) if each.name not in _OWN_SECTIONS | _CHOICE_FIELDS):
+            if getattr(settings, name) != getattr(self._hub.settings, name):
+                raise Declined(f"the setting {name} differs")
         if not question["is_quiet"] and not files.are_told(
             settings.unused, settings.state_dir / private.TOLD_VARIABLES_NAME
         ):
             raise Declined("a variable that means nothing has to be named")
-        return settings
+        find = self._prepare_named if question["by_name"] else self._prepare_direct
+        run, notices = find(question, settings, cancelling)
+        reply: dict[str, object] = {"notices": notices, "answer": None}
+        try:
+            reply["answer"] = run()
+        except KnapError as error:  # the command meets it again in its own process, and tells it
+            LOG.debug("a command finds its own answer: %s", error.code)
+        except Exception:
+            LOG.exception("A command's question failed, so that it finds its own answer")
+        return _dump(reply)
 
     def _prepare_direct(
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
     ) -> tuple[Callable[[], object], tuple[str, ...]]:
         """Return a function that calls a tool as a command does in its own process, and the vault's notices."""
-        row = self._find_row(question["tool"])
+        module, _, name = question["tool"].rpartition(".")  # of its function, such as ``search.search_vault``
+        place = (f"{_TOOLS_PACKAGE}.{module}", name)
+        rows = (row for row in self._hub.table.specs if (row.function.__module__, row.function.__name__) == place)
+        row = next(rows, None)
+        if row is None:
+            raise Declined("there is no such tool")
+        _check_reads(row)
         vault = settings.choice
         if not isinstance(vault, Vault) or vault not in self._hub.vault_folders:
             raise Declined("the vault isn't served")
@@ -191,15 +198,6 @@ class TerminalService:
             return replace(context, on_cancel=cancelling.subscribe, review=review)
 
         return lambda: table.call(name, question["arguments"], open_vault), ()
-
-    def _find_row(self, place: str) -> ToolSpec:
-        """Return the row of the table with a function, such as ``search.search_vault``."""
-        module, _, name = place.rpartition(".")
-        for row in self._hub.table.specs:
-            if row.function.__module__ == f"{_TOOLS_PACKAGE}.{module}" and row.function.__name__ == name:
-                _check_reads(row)
-                return row
-        raise Declined("there is no such tool")
 
 
 def mount_terminal(hub: Hub, runtime: ServerRuntime, url: str) -> Mount:
@@ -230,21 +228,6 @@ def _check_reads(row: ToolSpec) -> None:
     """Decline what writes, what reaches other machines, and what may go on for minutes."""
     if row.effect != "read" or row.open_world or row.takes_long:
         raise Declined(f"{row.name} doesn't only read the vault")
-
-
-def _find_difference(settings: Settings, own: Settings) -> str:
-    """Return the name of a setting by which an answer may differ; empty where there is none."""
-    names = [each.name for each in fields(Settings) if each.name not in _OWN_SECTIONS | _CHOICE_FIELDS]
-    return next((name for name in names if getattr(settings, name) != getattr(own, name)), "")
-
-
-def _encode_reply(task: asyncio.Future[bytes]) -> bytes:
-    try:
-        return task.result()
-    except (Declined, KnapError) as reason:
-        return _dump({"declined": str(reason)})
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:  # a question of another form
-        return _dump({"declined": type(error).__name__})
 
 
 def _dump(reply: Mapping[str, object]) -> bytes:

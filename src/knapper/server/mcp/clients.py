@@ -95,7 +95,8 @@ class McpClient:
         """Return the path of its settings, whether or not they exist."""
         if self.folder_variable in machine.folders:
             return machine.folders[self.folder_variable] / self.place[-1]
-        usual = self._below(machine).joinpath(*self.place)
+        below = {"home": machine.home, "config": machine.config, "dot_config": machine.dot_config}[self.below]
+        usual = below.joinpath(*self.place)
         older = machine.home.joinpath(*self.older_place) if self.older_place else usual
         return older if older.parent.is_dir() and not usual.parent.is_dir() else usual
 
@@ -104,15 +105,6 @@ class McpClient:
         file = self.file(machine)
         has_folder = file.parent != machine.home and file.parent.is_dir()
         return file.is_file() or has_folder or self.program in machine.programs
-
-    def _below(self, machine: MachinePaths) -> Path:
-        match self.below:
-            case "home":
-                return machine.home
-            case "config":
-                return machine.config
-            case "dot_config":
-                return machine.dot_config
 
 
 _STDIO: Final[Mapping[str, object]] = {"type": "stdio"}

@@ -202,32 +202,24 @@ def _put(scanned: _JsonText, path: JSONPath, value: object) -> str:
     line = _line_break(text, len(path)) if has_lines else ""
     written = _dump_json(value, _detect_indent(text)).replace("\n", line) if has_lines else _dump_json(value)
     if old := scanned.values.get(path):
-        is_same = _read_value(text[old.start : old.stop]) == value
-        return text if is_same else text[: old.start] + written + text[old.stop :]
+        old_value: object = None
+        with contextlib.suppress(ValueError):
+            old_text = text[old.start : old.stop]
+            old_value = json.loads(jsonscan.blank_trailing_commas(jsonscan.blank_comments(old_text)))
+        return text if old_value == value else text[: old.start] + written + text[old.stop :]
     member = f"{_dump_json(path[-1])}: {written}"
-    if members:
-        return _append(scanned, members[-1], member, line)
+    if members:  # after the last one, and after the comments of that one's line; a trailing comma is kept up
+        last, comma = members[-1].stop, _COMMA.match(scanned.plain, members[-1].stop)
+        stop = comma.end() if comma else last
+        at = scanned.stop_of_comments(stop) if line else stop
+        separator = line or " "
+        if comma:
+            return f"{text[:at]}{separator}{member},{text[at:]}"
+        return f"{text[:stop]},{text[stop:at]}{separator}{member}{text[at:]}"
     # Comments in an empty object stay before the member.
     inner = text[into.start + 1 : into.stop - 1].rstrip()
     after = _line_break(text, len(path) - 1) if has_lines else ""
     return f"{text[: into.start + 1]}{inner}{line}{member}{after}{text[into.stop - 1 :]}"
-
-
-def _read_value(text: str) -> object:
-    try:
-        return json.loads(jsonscan.blank_trailing_commas(jsonscan.blank_comments(text)))
-    except ValueError:
-        return None
-
-
-def _append(scanned: _JsonText, last: JSONSpan, member: str, line: str) -> str:
-    """Write a member after the last one, and after the comments of that one's line; a trailing comma is kept up."""
-    text, comma = scanned.text, _COMMA.match(scanned.plain, last.stop)
-    stop = comma.end() if comma else last.stop
-    at = scanned.stop_of_comments(stop) if line else stop
-    if comma:
-        return f"{text[:at]}{line or ' '}{member},{text[at:]}"
-    return f"{text[:stop]},{text[stop:at]}{line or ' '}{member}{text[at:]}"
 
 
 def _cut_json(text: str, key: str, name: str, *, keeps_spaces: bool = False) -> str:
@@ -434,7 +426,18 @@ def install(
     """
     _check_name(request.name)
     with _told_errors(client, settings_file):
-        new_entry, raw, content, problem = _plan_change(client, request, settings_file, dry_run=dry_run)
+        new_entry = clients.build_entry(client, request.command, request.environment)
+        raw, content, problem = b"", b"", ""
+        try:
+            raw = _read_settings(settings_file)
+            text = _decode_settings(raw, settings_file)
+            existing_entry = read_entry(client, text, settings_file, name=request.name)
+            new_entry = clients.build_entry(client, request.command, request.environment, existing_entry)
+            content = _mark_of(raw) + merge_entry(client, text, new_entry, settings_file, name=request.name).encode()
+        except SetupError as error:
+            if not dry_run:
+                raise
+            problem = error.message
         report: dict[str, JSONValue] = {
             "success": True,
             "client": client.name,
@@ -522,24 +525,6 @@ def _told_errors(client: McpClient, settings_file: Path, verb: str = "written") 
 def _check_name(name: str) -> None:
     if not name.strip() or not name.isprintable():
         raise BadInput(f"{name!r} is no name for an entry", hint="give letters, digits and hyphens, such as knapper")
-
-
-def _plan_change(
-    client: McpClient, request: InstallRequest, settings_file: Path, *, dry_run: bool
-) -> tuple[ServerEntry, bytes, bytes, str]:
-    """Return our entry, the settings before and after, and for a dry run the problem that prevents the change."""
-    new_entry, raw = clients.build_entry(client, request.command, request.environment), b""
-    try:
-        raw = _read_settings(settings_file)
-        text = _decode_settings(raw, settings_file)
-        existing_entry = read_entry(client, text, settings_file, name=request.name)
-        new_entry = clients.build_entry(client, request.command, request.environment, existing_entry)
-        changed = merge_entry(client, text, new_entry, settings_file, name=request.name)
-    except SetupError as error:
-        if not dry_run:
-            raise
-        return new_entry, raw, b"", error.message
-    return new_entry, raw, _mark_of(raw) + changed.encode(), ""
 
 
 def _mark_of(raw: bytes) -> bytes:

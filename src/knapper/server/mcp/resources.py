@@ -297,22 +297,15 @@ class _VaultPrompt(Prompt):
         vault = values.pop(_VAULT, "")
         if vault and vault not in self._vaults:
             raise _invalid_params(f"there is no vault {vault!r}; there are: {', '.join(self._vaults)}")
-        if not _is_day_count(values.get("days", "1")):
+        days = values.get("days", "1")
+        if not (days.isascii() and days.isdigit() and len(days) <= len(str(_MAX_DAYS)) and 1 <= int(days) <= _MAX_DAYS):
             raise _invalid_params(f"days is a number from 1 to {_MAX_DAYS}")
         vault_line = f"This is about the vault {vault!r}: give it to each tool as {_VAULT}." if vault else ""
         result = PromptResult(self._function(**values), description=self.description)
-        return _append_lines(result, vault_line, self._last)
-
-
-def _append_lines(result: PromptResult, *lines: str) -> PromptResult:
-    for content in (message.content for message in result.messages):
-        if isinstance(content, mcp_types.TextContent):
-            content.text = "\n".join(filter(None, [content.text, *lines]))
-    return result
-
-
-def _is_day_count(days: str) -> bool:
-    return days.isascii() and days.isdigit() and len(days) <= len(str(_MAX_DAYS)) and 1 <= int(days) <= _MAX_DAYS
+        for content in (message.content for message in result.messages):
+            if isinstance(content, mcp_types.TextContent):
+                content.text = "\n".join(filter(None, [content.text, vault_line, self._last]))
+        return result
 
 
 def _invalid_params(message: str) -> MCPError:

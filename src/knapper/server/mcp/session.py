@@ -99,39 +99,28 @@ class ToolListing:
         if not self.is_short(definition):
             return whole
         kept = {*(definition.shown if self.choice == "essential" else definition.usual), _VAULT}
-        return _shorten(whole, kept, names_vaults=names_vaults)
+        described = object_or_empty(whole["properties"])
+        properties: dict[str, JSONValue] = {}
+        for name in (name for name in described if name in kept):
+            short = dict(object_or_empty(described[name]))
+            if short.get("default", ...) in _EMPTY_DEFAULTS:
+                del short["default"]
+            kinds = [kind for kind in objects_in(short.get("anyOf")) if kind != {"type": "null"}]
+            if len(kinds) == 1:
+                del short["anyOf"]
+                short |= kinds[0]
+            if name in _PAGE_PARAMETERS:
+                short.pop("description", None)
+            properties[name] = short
+        if _VAULT in properties:
+            names: dict[str, JSONValue] = {"enum": object_or_empty(described[_VAULT])["enum"]} if names_vaults else {}
+            properties[_VAULT] = {"type": "string", **names}
+        remaining = {name: value for name, value in whole.items() if name != "additionalProperties"}
+        return {**remaining, "properties": properties}
 
     def is_short(self, definition: McpDefinition) -> bool:
         """Return whether a tool's definition leaves out what a model can do without."""
         return self.choice in _SHORT_SELECTIONS and registry.is_listed(definition, self.choice)
-
-
-def _shorten(parameters: "Mapping[str, JSONValue]", kept: set[str], *, names_vaults: bool) -> "dict[str, JSONValue]":
-    """Return a schema of some of the arguments, without what a model doesn't need."""
-    whole = object_or_empty(parameters["properties"])
-    properties: dict[str, JSONValue] = {
-        name: _shorten_parameter(name, object_or_empty(definition))
-        for name, definition in whole.items()
-        if name in kept
-    }
-    if _VAULT in properties:
-        names: dict[str, JSONValue] = {"enum": object_or_empty(whole[_VAULT])["enum"]} if names_vaults else {}
-        properties[_VAULT] = {"type": "string", **names}
-    remaining = {name: value for name, value in parameters.items() if name != "additionalProperties"}
-    return {**remaining, "properties": properties}
-
-
-def _shorten_parameter(name: str, definition: "Mapping[str, JSONValue]") -> "dict[str, JSONValue]":
-    short = dict(definition)
-    if short.get("default", ...) in _EMPTY_DEFAULTS:
-        del short["default"]
-    kinds = [kind for kind in objects_in(short.get("anyOf")) if kind != {"type": "null"}]
-    if len(kinds) == 1:
-        del short["anyOf"]
-        short |= kinds[0]
-    if name in _PAGE_PARAMETERS:
-        short.pop("description", None)
-    return short
 
 
 def define(row: "ToolSpec") -> McpDefinition:
@@ -168,25 +157,23 @@ def dump_definitions(rows: "Iterable[ToolSpec]") -> str:
         tools.append({**definition, "answer": answers.index(definition["answer"])})
     lists = {"answers": answers, "tools": tools}
     # A line a tool, so that two changes of different tools can be merged.
-    parts = [f'"{name}":[\n' + ",\n".join(map(_dump_line, values)) + "\n]" for name, values in lists.items()]
+    parts: list[str] = []
+    for name, values in lists.items():
+        lines = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
+        parts.append(f'"{name}":[\n' + ",\n".join(lines) + "\n]")
     return "{" + ",\n".join(parts) + "}\n"
-
-
-def _dump_line(value: "JSONValue") -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache
 def load_definitions() -> "Mapping[str, McpDefinition]":
     """Return the definitions of all tools by name, in the order of the table."""
     content = json.loads(resources.files(__package__ or "").joinpath(FILE).read_text(encoding="utf-8"))
-    return {tool["name"]: _read_definition(tool, content["answers"]) for tool in content["tools"]}
-
-
-def _read_definition(tool: dict[str, Any], answers: Sequence[dict[str, Any]]) -> McpDefinition:
-    listed: dict[str, Any] = {name: tuple(tool[name]) for name in ("shown", "usual")}
-    members: dict[str, Any] = {**tool, **listed, "answer": answers[tool["answer"]]}
-    return McpDefinition(**members)
+    definitions: dict[str, McpDefinition] = {}
+    for tool in content["tools"]:
+        listed = {name: tuple(tool[name]) for name in ("shown", "usual")}
+        members: dict[str, Any] = {**tool, **listed, "answer": content["answers"][tool["answer"]]}
+        definitions[tool["name"]] = McpDefinition(**members)
+    return definitions
 
 
 _MAX_EVENTS: Final = 256

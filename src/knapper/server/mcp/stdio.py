@@ -161,7 +161,10 @@ async def _serve_client(hub: Hub, caller: Caller, listing: ToolListing, *, watch
         _ = await asyncio.gather(*others, return_exceptions=True)
         has_ended = session.threads.finish(_SHUTDOWN_S)
         if not (has_ended and serve_task.done()):
-            _exit_process()
+            # Calls are running: exit without closing what they use; an interrupted write is rolled back.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
     has_gone = False
     try:
         serve_task.result()
@@ -185,13 +188,6 @@ async def _wait_for_signal() -> None:
     await bell.wait()
 
 
-def _exit_process() -> None:
-    """Exit the process while calls are running, without closing what they use; an interrupted write is rolled back."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
-
-
 class _StdioServer(StatelessServer):
     """The library's server, which also answers invalid lines and detects a client that has gone."""
 
@@ -208,26 +204,18 @@ class _StdioServer(StatelessServer):
         del show_banner, log_level, stateless
         token = set_transport("stdio")
         try:
-            async with self._lifespan_manager(), stdio_server(_open_stdin()) as (reading, writing):
-                await self._hear(MessageReader(reading, writing), writing)
+            # A byte that isn't UTF-8 becomes a surrogate, which makes the message invalid. The library would replace it
+            # by a mark, which could be written into a note as if the client had sent it.
+            lines = anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
+            async with self._lifespan_manager(), stdio_server(lines) as (reading, writing):
+                messages: Any = MessageReader(reading, writing)
+                try:
+                    await self._mcp_server.run(messages, writing, self._mcp_server.create_initialization_options())
+                except asyncio.CancelledError:  # it waits for one more line now, which may never come
+                    self._left.set()
+                    raise
         finally:
             reset_transport(token)
-
-    async def _hear(self, reading: Any, writing: Any) -> None:  # noqa: ANN401 - the library's streams
-        """Answer until the client closes its end, or until the library gives up because nothing can be written."""
-        try:
-            await self._mcp_server.run(reading, writing, self._mcp_server.create_initialization_options())
-        except asyncio.CancelledError:  # it waits for one more line now, which may never come
-            self._left.set()
-            raise
-
-
-def _open_stdin() -> anyio.AsyncFile[str]:
-    """Open standard input; a byte that isn't UTF-8 becomes a surrogate, which makes the message invalid.
-
-    The library would replace it by a mark, which could be written into a note as if the client had sent it.
-    """
-    return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "notifications/initialized", "ping", "server/discover"})
