@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import io
 import threading
 import time
@@ -479,7 +480,9 @@ class ReaderEngine(Engine):
             meta = schema.read_meta(session)
             schema.check_meta(meta)
         writer = meta.get("writer", "").partition("#")[0]
-        return f"read from {self._server.shown}, published by {writer} at {meta.get('built', '')}; no files are here"
+        built = meta.get("built", "")
+        when = f" at {dt.datetime.fromisoformat(built).astimezone():%Y-%m-%d %H:%M}" if built else ""
+        return f"read from {self._server.shown}, published by {writer}{when}; no files are here"
 
     def close(self) -> None:
         """Close the mirror and the connections."""
