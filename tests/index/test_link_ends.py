@@ -1,5 +1,6 @@
 """Where links lead is brought up to date name by name, and is always what a new index says."""
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -112,6 +113,22 @@ def test_a_saved_note_costs_its_own_links_and_those_to_its_names(
             costs.append(sorted(resolved))
 
     assert costs == [["gone", "n7"], ["n4", "n50"], []]
+
+
+def test_files_with_other_times_alone_cost_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = worlds.fill(tmp_path / "v", {f"n{i}.md": f"[[n{i + 1}]]\n" for i in range(5)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        before = all_links(engine)
+        monkeypatch.setattr(graph, "PreparedTarget", None)
+        monkeypatch.setattr(graph, "_resolve_all", None)
+        monkeypatch.setattr(graph, "_MAX_CHANGES", 2)  # fewer than are touched, as by a tool that copies a vault
+        for file in root.iterdir():
+            os.utime(file, (1, 1))
+        outcome = engine.refresh(check=False)
+
+        assert (outcome.indexed, outcome.unchanged) == (0, 5)
+        assert all_links(engine) == before
 
 
 def test_links_are_read_anew_where_changes_were_forgotten(tmp_path: Path) -> None:
