@@ -1,6 +1,7 @@
 """The writer: one door, the same rules for everybody, and nothing half done."""
 
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, cast
@@ -147,6 +148,28 @@ def test_an_edit_against_an_older_state_moves_to_where_its_text_stands(tmp_path:
 
         assert world.text("B.md").splitlines() == ["on top", "", "gamma", "delta", "epsilon", "ZETA", "eta", "theta #x"]
         assert "changed since" in moved.notices[0]
+
+
+@pytest.mark.parametrize("approved", [False, True], ids=["tried again", "approved"])
+def test_only_a_write_that_nobody_approved_is_tried_again_after_another_save(tmp_path: Path, approved: bool) -> None:
+    seen = NOTES["B.md"]
+    saves = iter([f"{seen}delta\nepsilon\n"])
+    with desks.world(tmp_path, {**NOTES, "B.md": f"{seen}delta\n"}) as world:
+
+        def save_and_read(_: str) -> bytes:
+            """Answer between the reading and the writing of the note, in which another program saves it once."""
+            for text in saves:
+                (world.root / "B.md").write_text(text, encoding="utf-8")
+            return seen.encode()
+
+        writer = replace(world.writer, context=replace(world.writer.context, read_version=save_and_read))
+        base = parser.content_hash(seen.encode())
+        edit: list[Request] = [AtPosition(path="B.md", position="start", content="on top", base=base)]
+        with pytest.raises(ConflictError, match="has changed") if approved else nullcontext():
+            writer.submit(edit, SubmitOptions(approved_by_person=approved))
+
+        assert world.text("B.md").startswith("gamma" if approved else "on top")
+        assert world.text("B.md").endswith("delta\nepsilon\n")
 
 
 def test_an_edit_against_an_unknown_state_is_refused_with_the_current_hash(tmp_path: Path) -> None:

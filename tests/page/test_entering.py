@@ -298,6 +298,18 @@ def test_a_page_that_wasnt_built_says_how_it_is(tmp_path: Path, manifest: str) -
     assert "default-src 'none'" in reply.headers["content-security-policy"]
 
 
+def test_a_manifest_without_files_is_read_again(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text('{"files": {}}', encoding="utf-8")
+    files, status = PageFiles(tmp_path), manifest.stat()
+    was_built = files.is_built
+    manifest.write_text(json.dumps({"files": {"index.html": {"sha256": "0" * 64, "gzip": False}}}), encoding="utf-8")
+    os.utime(manifest, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert not was_built
+    assert files.is_built
+
+
 def test_a_manifest_names_no_file_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / "page"
     folder.mkdir()

@@ -124,6 +124,19 @@ def test_a_folder_matches_a_pattern_for_folders() -> None:
     assert paths.parse_globs(["Private/"]).match("x/Private", is_folder=True)
 
 
+@settings(max_examples=scaled(150))
+@given(
+    parts=st.lists(st.text("aAßSséE\u0301\u0338İ.", min_size=1, max_size=3), min_size=1, max_size=4),
+    lines=st.lists(st.sampled_from(["a/", "SS/", "/É/", "É", "*é/", "!a", "ss/**", "i̇/"]), min_size=1, max_size=3),
+)
+@example(parts=["STRASSE", "\u0338a"], lines=["straße/"])
+def test_a_path_matches_where_it_or_a_folder_above_does(parts: list[str], lines: list[str]) -> None:
+    path, patterns = "/".join(parts), paths.parse_globs(lines)
+    folders = any(patterns.match_only(folder, is_folder=True) for folder in paths.parent_folders(path))
+
+    assert patterns.match(path) == (folders or patterns.match_only(path, is_folder=False))
+
+
 def test_a_folder_that_matches_takes_all_below_it_along() -> None:
     patterns = paths.parse_globs(["Private/", "!Private/open.md", "!open.md"])
 

@@ -166,10 +166,11 @@ class Writer:
         try:
             return self.attempt(requests, options)
         except ConflictError as error:
+            if options.approved_by_person:
+                raise
             # Another writer may have changed files between reading and writing, so that a second attempt may succeed.
             conflicts = objects_in(error.details.get("conflicts"))
-            was_overtaken = bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
-            if options.approved_by_person or not was_overtaken:
+            if not conflicts or any(one["problem"] != "has changed" for one in conflicts):
                 raise
         # Under the lock no other client or process can write in between, so a second attempt is enough.
         return self.exclusively(lambda alone: alone.attempt(requests, options))

@@ -102,6 +102,7 @@ def socket_url(bound_socket: socket.socket) -> str:
 
 def _bind_error(host: str, port: int, error: OSError, state_dir: Path | None) -> SetupError:
     if error.errno in {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}:
+        # Whose the port is: another program's, this account's own server's, or that of another Knapper.
         other_port = f"`knap serve --port {port + 1 if port < _MAX_PORT else DEFAULT_PORT}`"
         health = read_health(client_url(host, port)) if state_dir else None
         if state_dir is None or health is None:

@@ -617,17 +617,8 @@ class BodyIntake:
             except TimeoutError:
                 raise CallerError(f"the body didn't come within {self._timeout_s:g} s", code="too_slow") from None
         except CallerError as error:
-            # What was sent isn't taken in to its end, so nothing else can come by this connection. Read on for a moment
-            # after the reply: a client still sending when the connection closes never sees it.
-            async def unended(message: Message) -> None:
-                await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
-
-            await error_reply(error, {"connection": "close"})(scope, receive, unended)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_S):
-                    while (await receive()).get("more_body", False):
-                        pass
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            # what was sent isn't taken in to its end, so nothing else can come by this connection
+            await _refuse_and_drain(error_reply(error, {"connection": "close"}), scope, receive, send)
             return
         if body is not None:
             messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -655,3 +646,17 @@ class BodyIntake:
             hint="send less at once; server.max_body_mb sets the limit",
             code="too_large",
         )
+
+
+async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Reply, and read on for a moment: a client still sending when the connection closes never sees the reply."""
+
+    async def unended(message: Message) -> None:
+        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+    await reply(scope, receive, unended)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

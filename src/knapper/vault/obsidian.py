@@ -338,20 +338,7 @@ def read_daily_notes(root: Path) -> DailyNotes:
     """Read the settings for daily notes: of the plugin Periodic Notes where it is enabled, else Obsidian's own."""
     plugins = load_json(root, _PLUGINS_FILE, [])
     if isinstance(plugins, list) and "periodic-notes" in plugins:
-        # in either of its formats
-        values = object_or_empty(load_json(root, _PERIODIC_NOTES_FILE, []))
-        daily = object_or_empty(values.get("daily"))
-        if daily.get("enabled"):
-            periodic_notes = _make_daily_notes(daily, template="template")
-        else:
-            raw_sets = values.get("calendarSets")
-            active = values.get("activeCalendarSet")
-            calendar_sets = [object_or_empty(one) for one in raw_sets] if is_list(raw_sets) else []
-            active_set = next(
-                (one for one in calendar_sets if one.get("id") == active), calendar_sets[0] if calendar_sets else {}
-            )
-            day = object_or_empty(active_set.get("day"))
-            periodic_notes = _make_daily_notes(day, template="templatePath") if day.get("enabled") else None
+        periodic_notes = _read_periodic_notes(object_or_empty(load_json(root, _PERIODIC_NOTES_FILE, [])))
         if periodic_notes is not None:
             return periodic_notes
     daily_settings = load_json(root, DAILY_NOTES_FILE, [])
@@ -360,6 +347,21 @@ def read_daily_notes(root: Path) -> DailyNotes:
         if daily_settings is None
         else _make_daily_notes(object_or_empty(daily_settings), template="template")
     )
+
+
+def _read_periodic_notes(values: Mapping[str, object]) -> DailyNotes | None:
+    """Read the plugin's settings in either of its formats; None where daily notes are off."""
+    daily = object_or_empty(values.get("daily"))
+    if daily.get("enabled"):
+        return _make_daily_notes(daily, template="template")
+    raw_sets = values.get("calendarSets")
+    active = values.get("activeCalendarSet")
+    calendar_sets = [object_or_empty(one) for one in raw_sets] if is_list(raw_sets) else []
+    active_set = next(
+        (one for one in calendar_sets if one.get("id") == active), calendar_sets[0] if calendar_sets else {}
+    )
+    day = object_or_empty(active_set.get("day"))
+    return _make_daily_notes(day, template="templatePath") if day.get("enabled") else None
 
 
 def _make_daily_notes(values: Mapping[str, object], *, template: str) -> DailyNotes:

@@ -195,6 +195,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
                 database.close()
                 raise
             return database
+        # A temporary copy with its log, since reading that in place would write beside it.
         with contextlib.suppress(OSError):  # on a full disk, what the log has is left out
             folder = TemporaryDirectory(prefix="knapper-")
             try:

@@ -195,18 +195,7 @@ class LinkForms:
         scalars = self._scalars if link.kind in {"property", "base"} else []
         scalar = next((each for each in scalars if each.start <= link.target_start < each.stop), None)
         container: Container = "json" if link.kind == "canvas" else scalar.style if scalar else "text"
-        markup: Markup = "markdown"
-        if link.kind in {"wikilink", "embed"}:
-            markup = "wikilink"
-        elif link.kind not in {"markdown", "image"} and is_card(self._raw, link):
-            markup = "path"
-        elif link.kind not in {"markdown", "image"}:
-            before = self._raw[link.start : link.target_start].decode(errors="replace")
-            opening = str(json.loads(f'"{before}"')) if link.kind == "canvas" else before
-            if _OPENING.match(opening):
-                markup = "wikilink"
-            elif link.kind == "base":
-                markup = "path"
+        markup = self._markup(link)
         escapes_slashes = container == "json" and b"\\/" in target_bytes
         cut = target_bytes.split(b"\\/" if escapes_slashes else b"/")
         return LinkForm(
@@ -227,6 +216,19 @@ class LinkForms:
     @cached_property
     def _scalars(self) -> list[Scalar]:
         return read_scalars(self._raw, self._kind, self._outline)
+
+    def _markup(self, link: Link) -> Markup:
+        if link.kind in {"wikilink", "embed"}:
+            return "wikilink"
+        if link.kind in {"markdown", "image"}:
+            return "markdown"
+        if is_card(self._raw, link):
+            return "path"
+        before = self._raw[link.start : link.target_start].decode(errors="replace")
+        opening = str(json.loads(f'"{before}"')) if link.kind == "canvas" else before
+        if _OPENING.match(opening):
+            return "wikilink"
+        return "path" if link.kind == "base" else "markdown"
 
     def _encodes_letters(self, markup: Markup, container: Container, written: bytes) -> bool:
         """Return whether letters beyond ASCII are encoded: as in the target itself, if it has any."""

@@ -512,10 +512,9 @@ def describe(proposal: Proposal) -> str:
     ``[-…-]`` is text that goes, ``{+…+}`` text that comes. Nothing in a note can look like such a mark, begin a line of
     the description, or hide another part of it.
     """
-    facts = [f"why it waits: {one_line(proposal.why)}"] if proposal.why else []
-    facts += [f"why it is made: {one_line(proposal.reason)}"] if proposal.reason else []
-    facts += [f"move the folder {one_line(source)} to {one_line(target)}" for source, target in proposal.folders]
-    parts = facts
+    parts = [f"why it waits: {one_line(proposal.why)}"] if proposal.why else []
+    parts += [f"why it is made: {one_line(proposal.reason)}"] if proposal.reason else []
+    parts += [f"move the folder {one_line(source)} to {one_line(target)}" for source, target in proposal.folders]
     # Those with the same edit, and those in which only links follow, are named together.
     edited: dict[str, list[str]] = {}
     following: list[str] = []
@@ -531,7 +530,7 @@ def describe(proposal: Proposal) -> str:
     parts += [f"change {_join_names(names)}{text}" for text, names in edited.items()]
     parts += [f"let links follow in {_join_names(following)}"] if following else []
     shown: list[str] = []
-    length = 0
+    length = 0  # what there is no room for is counted
     for number, part in enumerate(parts):
         length += len(part) + 1
         if length > MAX_CHARS and shown:

@@ -82,11 +82,10 @@ def with_hunks(
     if file.content is None or file.kind == "trash":
         return replace(file, hunks=())
     origin = file.before or b""
-    text_hunks = (
-        [Hunk(id="", start=0, old=b"", new=file.content, old_start_line=1, new_start_line=1)]
-        if file.kind == "create"
-        else diff.diff_hunks(origin, file.content)
-    )
+    if file.kind == "create":
+        text_hunks = [Hunk(id="", start=0, old=b"", new=file.content, old_start_line=1, new_start_line=1)]
+    else:
+        text_hunks = diff.diff_hunks(origin, file.content)
     file_hunks = tuple(
         replace(
             _propose_hunk(proposal, file.number, number, one, origin),
@@ -456,15 +455,7 @@ def _complete_groups(proposal: Proposal, chosen: ChosenHunks, *, accepting: bool
         missing = [
             file
             for file in group
-            if file.state == "open"
-            and file.cause == "asked"
-            and not (
-                file.number in chosen
-                and (
-                    file.kind != "edit"
-                    or all(one.state != "open" or one.number in chosen[file.number] for one in file.hunks)
-                )
-            )
+            if file.state == "open" and file.cause == "asked" and not _is_fully_chosen(file, chosen)
         ]
         if missing:
             names = ", ".join(f"'{file.path}'" for file in missing[:5])
@@ -476,6 +467,12 @@ def _complete_groups(proposal: Proposal, chosen: ChosenHunks, *, accepting: bool
             if file.state == "open"
         }
     return complete
+
+
+def _is_fully_chosen(file: ProposedFile, chosen: ChosenHunks) -> bool:
+    if file.number not in chosen:
+        return False
+    return file.kind != "edit" or all(one.state != "open" or one.number in chosen[file.number] for one in file.hunks)
 
 
 def _already_decided(what: str, state: str) -> BadInput:

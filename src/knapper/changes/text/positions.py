@@ -389,11 +389,9 @@ def resolve_position(snapshot: Snapshot, position: Position, content: str = "") 
             _check_line(snapshot, position.last, most=snapshot.count)
             start = snapshot.line(position.first)[0]
             _, text_stop, stop = snapshot.line(position.last)
-            splice = (
-                Splice(start=start, stop=stop, new=b"")
-                if position.word == "delete"
-                else snapshot.rewrite(start, text_stop, _LAST_ENDING.sub("", content))
-            )
+            splice = Splice(start=start, stop=stop, new=b"")
+            if position.word != "delete":
+                splice = snapshot.rewrite(start, text_stop, _LAST_ENDING.sub("", content))
             where = f"{render_position(position).partition(':')[2]}"
             splices.ensure_change(snapshot.raw, [splice], f"the text of line {where} is the same")
             return splice

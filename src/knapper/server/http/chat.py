@@ -590,30 +590,39 @@ def _make_turn_start(
         try:
             client, vault = security.client_of(request.scope), args.text("vault")
             client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-            from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
-            from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
-
-            is_debugged = args.flag("debug") is True
-            if is_debugged:  # prompts may hold what the owner wrote for models alone
-                security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
-            message = SessionMessage(
-                text=args.text("message"),
-                active_file=args.text("active_file"),
-                debug=is_debugged,
-                caps=TurnCaps(
-                    rounds=args.integer_or_default("rounds", 0),
-                    calls=args.integer_or_default("calls", 0),
-                    tokens=args.integer_or_default("tokens", 0),
-                    minutes=args.number("minutes") or 0,
-                    cents=args.integer_or_default("cents", 0),
-                ),
-            )
+            message = _read_message(client_chats, request, args)
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:
             return background.setup_needed_reply(error, request)
         return await answer(turn, request, args)
 
     return endpoint
+
+
+def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
+    """Read a message from a request's arguments.
+
+    Raises:
+        RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
+    """
+    from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
+    from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
+
+    is_debugged = args.flag("debug") is True
+    if is_debugged:
+        security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
+    return SessionMessage(
+        text=args.text("message"),
+        active_file=args.text("active_file"),
+        debug=is_debugged,
+        caps=TurnCaps(
+            rounds=args.integer_or_default("rounds", 0),
+            calls=args.integer_or_default("calls", 0),
+            tokens=args.integer_or_default("tokens", 0),
+            minutes=args.number("minutes") or 0,
+            cents=args.integer_or_default("cents", 0),
+        ),
+    )
 
 
 async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:

@@ -304,10 +304,11 @@ def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         """
         security.check_person(hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        base_url = hub.settings.model.ollama_url if provider == "ollama" else ""
+        settings = hub.settings  # read once: address and key belong together
+        base_url = settings.model.ollama_url if provider == "ollama" else ""
         server = ModelName(provider=provider, name="*", base_url=base_url)
         return await service.run_blocking(
-            lambda: names.check_server(server, models.configured_keys(hub.settings).find(server)).as_dict()
+            lambda: names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
         )
 
     async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:

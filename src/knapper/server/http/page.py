@@ -162,7 +162,8 @@ class PageFiles:
                         script=script if _SCRIPT_HASH.fullmatch(script) else "",
                         is_hashed=name.startswith(_HASHED_FOLDER),
                     )
-            self._files, self._built_at = files, built_at if rows else 0
+            self._files = files
+            self._built_at = built_at if rows else 0  # one that names no files is read again
         except (OSError, ValueError, LookupError):
             self._built_at, self._files = 0, {}
         self._contents = {}
@@ -309,8 +310,9 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
 
 def _make_sign_in(sessions: BrowserSessions, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
+        body = await request.body()
         try:
-            body_value: object = json.loads(await request.body())
+            body_value: object = json.loads(body)
         except (ValueError, RecursionError):
             body_value = None
         code = body_value.get("code") if is_object(body_value) else None

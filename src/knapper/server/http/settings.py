@@ -82,6 +82,7 @@ class SettingsService:
         rows: list[JSONValue] = []
         for setting in shown:
             name, origin = setting.name, origins[setting.name]
+            # The running server may still use another value.
             has_changed = name in self._saved or self._started.get(name, origin.content) != origin.content
             row: dict[str, JSONValue] = {
                 "name": name,

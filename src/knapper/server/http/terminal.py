@@ -145,8 +145,9 @@ class TerminalService:
         )
         if not settings.server.answers_commands:
             raise Declined("server.answers_commands is no")
+        own_settings = self._hub.settings  # read once: the page may save others meanwhile
         for name in (each.name for each in fields(Settings) if each.name not in _OWN_SECTIONS | _CHOICE_FIELDS):
-            if getattr(settings, name) != getattr(self._hub.settings, name):
+            if getattr(settings, name) != getattr(own_settings, name):
                 raise Declined(f"the setting {name} differs")
         if not question["is_quiet"] and not files.are_told(
             settings.unused, settings.state_dir / private.TOLD_VARIABLES_NAME
@@ -167,12 +168,7 @@ class TerminalService:
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
     ) -> tuple[Callable[[], object], tuple[str, ...]]:
         """Return a function that calls a tool as a command does in its own process, and the vault's notices."""
-        module, _, name = question["tool"].rpartition(".")  # of its function, such as ``search.search_vault``
-        place = (f"{_TOOLS_PACKAGE}.{module}", name)
-        rows = (row for row in self._hub.table.specs if (row.function.__module__, row.function.__name__) == place)
-        row = next(rows, None)
-        if row is None:
-            raise Declined("there is no such tool")
+        row = self._find_row(question["tool"])
         _check_reads(row)
         vault = settings.choice
         if not isinstance(vault, Vault) or vault not in self._hub.vault_folders:
@@ -198,6 +194,14 @@ class TerminalService:
             return replace(context, on_cancel=cancelling.subscribe, review=review)
 
         return lambda: table.call(name, question["arguments"], open_vault), ()
+
+    def _find_row(self, place: str) -> ToolSpec:
+        """Return the row of the table with a function, such as ``search.search_vault``."""
+        module, _, name = place.rpartition(".")
+        for row in self._hub.table.specs:
+            if row.function.__module__ == f"{_TOOLS_PACKAGE}.{module}" and row.function.__name__ == name:
+                return row
+        raise Declined("there is no such tool")
 
 
 def mount_terminal(hub: Hub, runtime: ServerRuntime, url: str) -> Mount:

@@ -204,11 +204,9 @@ class _StdioServer(StatelessServer):
         del show_banner, log_level, stateless
         token = set_transport("stdio")
         try:
-            # A byte that isn't UTF-8 becomes a surrogate, which makes the message invalid. The library would replace it
-            # by a mark, which could be written into a note as if the client had sent it.
-            lines = anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
-            async with self._lifespan_manager(), stdio_server(lines) as (reading, writing):
+            async with self._lifespan_manager(), stdio_server(_open_stdin()) as (reading, writing):
                 messages: Any = MessageReader(reading, writing)
+                # Until the client closes its end, or the library gives up because nothing can be written.
                 try:
                     await self._mcp_server.run(messages, writing, self._mcp_server.create_initialization_options())
                 except asyncio.CancelledError:  # it waits for one more line now, which may never come
@@ -216,6 +214,14 @@ class _StdioServer(StatelessServer):
                     raise
         finally:
             reset_transport(token)
+
+
+def _open_stdin() -> anyio.AsyncFile[str]:
+    """Open standard input; a byte that isn't UTF-8 becomes a surrogate, which makes the message invalid.
+
+    The library would replace it by a mark, which could be written into a note as if the client had sent it.
+    """
+    return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "notifications/initialized", "ping", "server/discover"})
