@@ -78,7 +78,16 @@ def resolve_settings(sources: SettingSources) -> dict[str, ResolvedSetting]:
     Raises:
         SetupError: A value isn't of its setting's kind.
     """
-    return {setting.name: _resolve_setting(setting, sources) for setting in SETTINGS}
+    resolved: dict[str, ResolvedSetting] = {}
+    for setting in SETTINGS:
+        strongest = next(_candidates(setting, sources), None)
+        if strongest is None:
+            value, source, base = sources.defaults.get(setting.name, setting.default), "default", sources.cwd
+        else:
+            raw, source, base = strongest
+            value = declarations.check_value(setting, raw, place=source, base=base)
+        resolved[setting.name] = ResolvedSetting(setting=setting, value=value, source=source, base=base)
+    return resolved
 
 
 def describe_value(setting: Setting, value: SettingValue, source: str, name: str = "") -> SettingOrigin:
@@ -105,7 +114,15 @@ def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str,
     for name in _setting_names(document.values):
         if name not in known and not (name in groups and document.values.get(name) == {}):  # all of it commented out
             raise _unknown_setting_error(document, name, known)
-    return {group: _read_group(document, group) for group in _SECTION_SETTINGS}
+    sections: dict[str, dict[str, Mapping[str, object]]] = {}
+    for group in _SECTION_SETTINGS:
+        mapping = _as_mapping(document.values.get(group, {}))
+        if mapping is None:
+            raise _not_a_section_error(document, group, group)
+        sections[group] = {
+            name: _check_section_names(document, group, name, section) for name, section in mapping.items()
+        }
+    return sections
 
 
 def describe_sections(
@@ -126,13 +143,6 @@ def describe_sections(
         for setting in settings
         if setting.name in section
     )
-
-
-def _read_group(document: ConfigDocument, group: str) -> dict[str, Mapping[str, object]]:
-    mapping = _as_mapping(document.values.get(group, {}))
-    if mapping is None:
-        raise _not_a_section_error(document, group, group)
-    return {name: _check_section_names(document, group, name, section) for name, section in mapping.items()}
 
 
 def _check_section_names(document: ConfigDocument, group: str, name: str, section: object) -> Mapping[str, object]:
@@ -162,18 +172,6 @@ def _as_mapping(value: object) -> Mapping[str, object] | None:
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
 
 
-def _resolve_setting(setting: Setting, sources: SettingSources) -> ResolvedSetting:
-    for raw, source, base in _candidates(setting, sources):
-        return ResolvedSetting(
-            setting=setting,
-            value=declarations.check_value(setting, raw, place=source, base=base),
-            source=source,
-            base=base,
-        )
-    value = sources.defaults.get(setting.name, setting.default)
-    return ResolvedSetting(setting=setting, value=value, source="default", base=sources.cwd)
-
-
 def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[object, str, Path]]:
     """Yield a setting's raw values, each with its source and the folder that a relative path starts at.
 
@@ -191,15 +189,11 @@ def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[obj
             if env_file.values.get(name):
                 yield env_file.values[name], f"{name} in {env_file.place(name)}", env_file.path.parent
     if sources.document:
-        value = _lookup_dotted(sources.document.values, setting.name)
+        section, _, key = setting.name.rpartition(".")
+        inner = _as_mapping(sources.document.values.get(section, {})) if section else sources.document.values
+        value = inner.get(key) if inner else None
         if value is not None:
             yield value, sources.document.place(setting.name), sources.document.path.parent
-
-
-def _lookup_dotted(table: Mapping[str, object], name: str) -> object:
-    section, _, key = name.rpartition(".")
-    inner = _as_mapping(table.get(section, {})) if section else table
-    return inner.get(key) if inner else None
 
 
 def _unknown_setting_error(document: ConfigDocument, name: str, known: set[str]) -> SetupError:
@@ -228,7 +222,19 @@ def read_vaults(document: ConfigDocument, sections: Mapping[str, Mapping[str, ob
     Raises:
         SetupError: A vault has no path, or a value of the wrong kind.
     """
-    return tuple(_read_vault(document, name, section) for name, section in sections.items())
+    vaults: list[Vault] = []
+    for name, section in sections.items():
+        checked_values = declarations.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+        if "path" not in section:
+            place = document.place(f"vaults.{name}")
+            raise SetupError(
+                f"the vault '{name}' in {place} has no path",
+                code="config_invalid",
+                hint=f'add a line to its section: path = "/the/folder/of/{name}"',
+            )
+        vault = read_section(Vault, checked_values, name=name)
+        vaults.append(replace(vault, path=_resolve_path(vault.path)))
+    return tuple(vaults)
 
 
 def choose_vault(
@@ -301,19 +307,6 @@ def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
     if not own.is_dir():
         return next((old for old in sorted(parent.glob(f"*-{digest}")) if old.is_dir()), own)
     return own
-
-
-def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, object]) -> Vault:
-    checked_values = declarations.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
-    if "path" not in section:
-        place = document.place(f"vaults.{name}")
-        raise SetupError(
-            f"the vault '{name}' in {place} has no path",
-            code="config_invalid",
-            hint=f'add a line to its section: path = "/the/folder/of/{name}"',
-        )
-    vault = read_section(Vault, checked_values, name=name)
-    return replace(vault, path=_resolve_path(vault.path))
 
 
 def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
