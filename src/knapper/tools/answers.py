@@ -72,9 +72,15 @@ def mark_if_foreign(context: Context, note: Note) -> bool:
     """
     block = note.outline.frontmatter
     is_foreign = _check_and_mark(context, note.path, block.values if block else {})
-    if not is_foreign:
-        _mark_if_pending(context, note)
-    return is_foreign
+    if is_foreign or not note.may_have_pending or context.rights.grants.is_person:
+        return is_foreign
+    from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
+
+    block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
+    proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
+    if proposal:
+        mark_tainted(context, f"proposal {proposal}")
+    return False
 
 
 def is_foreign_note(context: Context, note: Note) -> bool:
@@ -129,18 +135,6 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
     return is_foreign
 
 
-def _mark_if_pending(context: Context, note: Note) -> None:
-    """Taint the client if an edit that waits in a note was proposed by one that had read foreign text."""
-    if not note.may_have_pending or context.rights.grants.is_person:
-        return
-    from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
-
-    block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
-    proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
-    if proposal:
-        mark_tainted(context, f"proposal {proposal}")
-
-
 def submit_one(context: Context, request: Request) -> WriteResult:
     """Submit one request, and return the answer with the file's path and current hash.
 
@@ -154,7 +148,7 @@ def submit_one(context: Context, request: Request) -> WriteResult:
     if file is not None:
         is_done = submission.status == "applied"
         answer["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
-        answer["hash"] = _current_hash(file, is_done=is_done)
+        answer["hash"] = file.after_hash if is_done else file.before_hash  # what it is now
     return _order_fields(answer)
 
 
@@ -346,11 +340,6 @@ def _submission_answer(context: Context, submission: Submission) -> WriteResult:
     if submission.status == "proposed":
         return {**answer, **review_fields(context, submission.proposal_id)}
     return answer
-
-
-def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
-    """Return a file's current hash; a planned or proposed change hasn't altered it."""
-    return file.after_hash if is_done else file.before_hash
 
 
 def _order_fields(answer: WriteResult) -> WriteResult:
