@@ -399,13 +399,13 @@ class _Conversation:
     process: subprocess.Popen[bytes]
     deadline: float
     lines: queue.Queue[bytes] = field(default_factory=lambda: queue.Queue())
-    log: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_LOG_LINES))
+    log: deque[bytes] = field(default_factory=lambda: deque(maxlen=_MAX_LOG_LINES))
     threads: list[threading.Thread] = field(default_factory=list[threading.Thread])
     _number: int = 0
 
     def listen(self) -> None:
         """Read what the server sends in threads, since a pipe's read has no time limit on every system."""
-        for stream, hear in ((self.process.stdout, self.lines.put), (self.process.stderr, self._log_line)):
+        for stream, hear in ((self.process.stdout, self.lines.put), (self.process.stderr, self.log.append)):
             thread = threading.Thread(target=_read_lines, args=(stream, hear), daemon=True)
             self.threads.append(thread)
             thread.start()
@@ -450,16 +450,13 @@ class _Conversation:
         except OSError:
             raise self._ended(method) from None
 
-    def _log_line(self, line: bytes) -> None:
-        self.log.append(line.decode(errors="replace"))
-
     def _ended(self, method: str) -> ProbeFailure:
         """Return the failure of a server that has ended, with its own last words."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_STOP_S)
         for thread in self.threads[1:]:
             thread.join(_STOP_S)
-        lines = (line.strip() for line in reversed(self.log))
+        lines = (line.decode(errors="replace").strip() for line in reversed(self.log))
         words = next((line for line in lines if line and not line.startswith("hint: ")), "")
         text = f"it ended before it answered {method}" + (f": {words[:_MAX_WORDS]}" if words else "")
         return ProbeFailure(text, hint=_AGAIN)

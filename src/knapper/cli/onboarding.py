@@ -109,27 +109,23 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
     has_notes = folder not in {*vaults, machine.home, folder.parent} and any(
         path.is_file() for pattern in ("*.md", "*/*.md") for path in folder.glob(pattern)
     )
+    local_models: list[LocalModels] = []
+    for title, usual in _LOCAL_SERVERS:
+        is_ollama = usual.provider == "ollama"
+        server = replace(usual, base_url=settings.model.ollama_url) if is_ollama else usual
+        status = names.check_server(server, "", timeout_s=_LOOK_S)
+        if status.state != "ok":
+            continue
+        chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]
+        full_names = (f"ollama:{name}" if is_ollama else f"{name}@{server.base_url}" for name in chat_models)
+        local_models.append(LocalModels(title=title, names=tuple(full_names)))
     return Surroundings(
         vaults=list(vaults),
-        local_models=[
-            local_models for title, server in _LOCAL_SERVERS if (local_models := _local_models(settings, title, server))
-        ],
+        local_models=local_models,
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
         clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
         notes_folder=folder if has_notes else None,
     )
-
-
-def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
-    if server.provider == "ollama":
-        server = ModelName(provider="ollama", name="*", base_url=settings.model.ollama_url)
-    status = names.check_server(server, "", timeout_s=_LOOK_S)
-    if status.state != "ok":
-        return None
-    chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]
-    if server.provider == "ollama":
-        return LocalModels(title=title, names=tuple(f"ollama:{name}" for name in chat_models))
-    return LocalModels(title=title, names=tuple(f"{name}@{server.base_url}" for name in chat_models))
 
 
 def run_step(step: str, action: Callable[[], StepReport]) -> StepReport:

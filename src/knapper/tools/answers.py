@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from knapper.changes.drafts import LinkRewrite, Request
     from knapper.changes.proposals.taint import Reader, Taints
-    from knapper.changes.writer import FileReport, Submission
+    from knapper.changes.writer import Submission
     from knapper.index.catalog import CatalogEntry
     from knapper.tools.shapes.read import Page
     from knapper.tools.shapes.write import ReviewFields, ReviewPlaces, RewrittenLink, WriteResult, WrittenFile
@@ -276,12 +276,23 @@ def write_result(submission: Submission) -> WriteResult:
     if len(submission.files) == 1 and submission.status == "applied":
         file = submission.files[0]
         answer["path"], answer["hash"] = file.place, file.after_hash
+    rows: list[WrittenFile] = [
+        {
+            "path": report.path,
+            "action": report.action,
+            "target": report.target or "",
+            "before_hash": report.before_hash or "",
+            "hash": report.after_hash or "",
+            "diff": report.diff,
+        }
+        for report in submission.files
+    ]
     answer = {
         **answer,
         "reason": submission.reason,
         "change_id": submission.change_id,
         "proposal_id": submission.proposal_id,
-        "files": cut_diffs([_written_file(report) for report in submission.files]),
+        "files": cut_diffs([without_empty_parts(row) for row in rows]),
         "hidden_files": submission.hidden,
         "failures": [
             {"request": one.number, "error": one.error.message, "code": one.error.code, "hint": one.error.hint}
@@ -304,6 +315,14 @@ def rewritten_links(rewritten: Iterable[LinkRewrite]) -> list[RewrittenLink]:
     return [{"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in rewritten]
 
 
+def without_empty_parts(row: WrittenFile) -> WrittenFile:
+    """Return a file of an answer without the parts that are empty."""
+    for name in ("target", "before_hash", "hash", "diff"):
+        if not row.get(name):
+            del row[name]
+    return row
+
+
 def cut_diffs(rows: Sequence[WrittenFile]) -> list[WrittenFile]:
     """Return the files of an answer with as much of their diffs as it shows; what is cut has ``diff_truncated``."""
     from knapper.changes.text import diff  # noqa: PLC0415 - a search needn't pay for what writes
@@ -316,21 +335,6 @@ def cut_diffs(rows: Sequence[WrittenFile]) -> list[WrittenFile]:
         if not row.get("diff"):
             row.pop("diff", None)
     return shown_rows
-
-
-def _written_file(report: FileReport) -> WrittenFile:
-    row: WrittenFile = {
-        "path": report.path,
-        "action": report.action,
-        "target": report.target or "",
-        "before_hash": report.before_hash or "",
-        "hash": report.after_hash or "",
-        "diff": report.diff,
-    }
-    for name in ("target", "before_hash", "hash", "diff"):
-        if not row.get(name):
-            del row[name]
-    return row
 
 
 def _submission_answer(context: Context, submission: Submission) -> WriteResult:

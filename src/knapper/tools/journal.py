@@ -259,10 +259,7 @@ def _file_rows(
             "hash": file.after_hash or "",
             "diff": diff_of(file),
         }
-        for name in ("target", "before_hash", "hash", "diff"):
-            if not row.get(name):
-                del row[name]
-        rows.append(row)
+        rows.append(answers.without_empty_parts(row))
     return rows
 
 
