@@ -1,5 +1,6 @@
 """Load the settings from defaults, files, environment and flags, and choose the vault."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -330,8 +331,9 @@ def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
     """Return the vault in *folder*; where it is a configured one, with what its owner says about it."""
     real = _resolve_path(folder)
     for vault in vaults:
-        if vault.path == real or _is_same_folder(vault.path, real):
-            return vault
+        with contextlib.suppress(OSError):  # one of the two isn't there
+            if vault.path == real or vault.path.samefile(real):
+                return vault
     return Vault(name=real.name or "vault", path=real)
 
 
@@ -357,13 +359,6 @@ def _resolve_path(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError):  # links in a circle
         return path.absolute()
-
-
-def _is_same_folder(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def _is_folder(path: Path) -> bool:

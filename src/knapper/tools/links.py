@@ -20,7 +20,6 @@ from knapper.tools.shapes.read import (
     GraphNode,
     LinkingNote,
     LinkingNotePage,
-    LinkLine,
     LinkRow,
     Neighbor,
     NeighborPage,
@@ -439,28 +438,26 @@ def backlink_lines(context: Context, path: str, limit: int, offset: int) -> Link
     titles = dict(_LinkTraversal(context).titles(sources))
     rows: list[LinkingNote] = []
     for source in sources:
-        lines = _link_lines(context, by_source[source][:_MAX_LINES_OF_NOTE])
-        row: LinkingNote = {"path": source, "title": titles.get(source, paths.stem(source)), "links": lines}
+        try:
+            lines = context.view.read_bytes(source).decode("utf-8", "replace").splitlines()
+        except KnapError:  # it can't be read any more
+            lines = []
+        edges = by_source[source][:_MAX_LINES_OF_NOTE]
+        embeds = {edge.line for edge in edges if edge.kind == "embed"}
+        row: LinkingNote = {
+            "path": source,
+            "title": titles.get(source, paths.stem(source)),
+            "links": [
+                {"line": number, "text": lines[number - 1].strip()[:_MAX_LINE_CHARS], "is_embed": number in embeds}
+                for number in dict.fromkeys(edge.line for edge in edges)
+                if 1 <= number <= len(lines)
+            ],
+        }
         if source in foreign_paths:
             row["foreign"] = True
         rows.append(row)
     page = answers.page_of(rows, len(by_source), limit, offset)
     return {"path": target, **page, **search.freshness_fields(freshness)}
-
-
-def _link_lines(context: Context, edges: Sequence[Edge]) -> list[LinkLine]:
-    """Return the lines in which links of one file stand; none where it can't be read any more."""
-    try:
-        lines = context.view.read_bytes(edges[0].source).decode("utf-8", "replace").splitlines()
-    except KnapError:
-        return []
-    numbers = dict.fromkeys(edge.line for edge in edges)
-    embeds = {edge.line for edge in edges if edge.kind == "embed"}
-    return [
-        {"line": number, "text": lines[number - 1].strip()[:_MAX_LINE_CHARS], "is_embed": number in embeds}
-        for number in numbers
-        if 1 <= number <= len(lines)
-    ]
 
 
 GraphTies = Literal["links", "meaning", "both"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import declarations
 from knapper.errors import NotFound
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.group(

@@ -423,25 +423,9 @@ def check_ignore_rules(settings: Settings) -> CheckResult | None:
 
 def check_watching(settings: Settings) -> CheckResult:
     """Save a file in a folder of our own beside the state, and check that the system reports it."""
-    stop = threading.Event()
     try:
-        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix=private.WATCH_PREFIX) as name:
-            folder = Path(name)
-            writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
-            writer.start()
-            try:
-                changes = watchfiles.watch(
-                    folder,
-                    debounce=50,
-                    step=10,
-                    rust_timeout=_WATCH_TIMEOUT_MS,
-                    yield_on_timeout=True,
-                    watch_filter=None,
-                )
-                is_noticed = bool(next(changes, None))
-            finally:
-                stop.set()
-                writer.join()
+        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix=private.WATCH_PREFIX) as folder:
+            is_noticed = _notices_save(Path(folder))
     except OSError as error:
         return CheckResult(
             name="watch", state="warn", text=f"it can't be tried: {error.strerror}", hint="see the line 'state'"
@@ -450,6 +434,20 @@ def check_watching(settings: Settings) -> CheckResult:
         return CheckResult(name="watch", state="ok", text="changes are seen at once")
     hint = "search looks for changed files by itself; on network disks set WATCHFILES_FORCE_POLLING=true"
     return CheckResult(name="watch", state="warn", text="a saved file wasn't noticed", hint=hint)
+
+
+def _notices_save(folder: Path) -> bool:
+    stop = threading.Event()
+    writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
+    writer.start()
+    try:
+        changes = watchfiles.watch(
+            folder, debounce=50, step=10, rust_timeout=_WATCH_TIMEOUT_MS, yield_on_timeout=True, watch_filter=None
+        )
+        return bool(next(changes, None))
+    finally:
+        stop.set()
+        writer.join()
 
 
 def _save_repeatedly(folder: Path, stop: threading.Event) -> None:

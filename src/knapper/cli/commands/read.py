@@ -3,7 +3,7 @@
 import hashlib
 import re
 import sys
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
@@ -12,9 +12,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import shapes
-
-if TYPE_CHECKING:
-    from knapper.tools.shapes.read import NoteText
 
 _LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
 _LAST_LINE = 1_000_000_000
@@ -53,7 +50,27 @@ def command(global_options: GlobalOptions, path: str, **own: Unpack[ReadOptions]
         global_options, path
     ):
         return ExitCode.OK
-    answer = _read_part(global_options, path, own)
+    if own["section"] and own["lines"]:
+        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
+    if own["lines"]:
+        match = _LINE_RANGE.fullmatch(own["lines"].strip())
+        if match is None:
+            raise BadInput(f"'{own['lines']}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
+        first = int(match["first"])
+        last = int(match["last"] or _LAST_LINE) if "-" in own["lines"] else first
+        answer = calls.call(
+            global_options, "reading.read_lines", path=path, first=first, last=last, line_numbers=own["numbers"]
+        )
+    else:
+        answer = calls.call(
+            global_options,
+            "reading.read_file",
+            path=path,
+            offset=0,
+            length=shapes.MAX_LENGTH,
+            heading=own["section"],
+            line_numbers=own["numbers"],
+        )
     if global_options.as_json:
         output.write_json(answer)
         return ExitCode.OK
@@ -80,24 +97,3 @@ def _write_bytes(options: GlobalOptions, path: str) -> bool:
             raw = context.view.read(context.view.locate(path)).raw
     stream.write(raw)
     return True
-
-
-def _read_part(options: GlobalOptions, path: str, own: ReadOptions) -> "NoteText":
-    if own["section"] and own["lines"]:
-        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
-    if own["lines"]:
-        match = _LINE_RANGE.fullmatch(own["lines"].strip())
-        if match is None:
-            raise BadInput(f"'{own['lines']}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
-        first = int(match["first"])
-        last = int(match["last"] or _LAST_LINE) if "-" in own["lines"] else first
-        return calls.call(options, "reading.read_lines", path=path, first=first, last=last, line_numbers=own["numbers"])
-    return calls.call(
-        options,
-        "reading.read_file",
-        path=path,
-        offset=0,
-        length=shapes.MAX_LENGTH,
-        heading=own["section"],
-        line_numbers=own["numbers"],
-    )
