@@ -116,13 +116,21 @@ def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str,
         if name not in known and not (name in groups and document.values.get(name) == {}):  # all of it commented out
             raise _unknown_setting_error(document, name, known)
     sections: dict[str, dict[str, Mapping[str, object]]] = {}
-    for group in _SECTION_SETTINGS:
-        mapping = _as_mapping(document.values.get(group, {}))
-        if mapping is None:
+    for group, rows in _SECTION_SETTINGS.items():
+        named = _as_mapping(document.values.get(group, {}))
+        if named is None:
             raise _not_a_section_error(document, group, group)
-        sections[group] = {
-            name: _check_section_names(document, group, name, section) for name, section in mapping.items()
-        }
+        sections[group] = {}
+        for name, written in named.items():
+            title = f"{group}.{name}"
+            section = _as_mapping(written)
+            if section is None:
+                raise _not_a_section_error(document, group, title)
+            known = {f"{title}.{setting.name}" for setting in rows}
+            for full_name in (f"{title}.{key}" for key in section):
+                if full_name not in known:
+                    raise _unknown_setting_error(document, full_name, known)
+            sections[group][name] = section
     return sections
 
 
@@ -144,18 +152,6 @@ def describe_sections(
         for setting in settings
         if setting.name in section
     )
-
-
-def _check_section_names(document: ConfigDocument, group: str, name: str, section: object) -> Mapping[str, object]:
-    mapping = _as_mapping(section)
-    if mapping is None:
-        raise _not_a_section_error(document, group, f"{group}.{name}")
-    prefix = f"{group}.{name}."
-    known = {prefix + setting.name for setting in _SECTION_SETTINGS[group]}
-    for key in mapping:
-        if prefix + key not in known:
-            raise _unknown_setting_error(document, prefix + key, known)
-    return mapping
 
 
 def _setting_names(table: Mapping[str, object]) -> Iterator[str]:

@@ -545,26 +545,22 @@ def _list_candidates(expected: Expected, kind: str | Sequence[str]) -> list[Cand
         ]
     fixed = table[NAMES]
     if kind in {"", FLAG, *fixed}:
-        own = _section_settings(expected, fixed) if kind == "setting" else []
-        return _fixed([*fixed.get(kind, ()), *own], expected.begin)
+        names = [*fixed.get(kind, ())]
+        if kind == "setting":  # also those of the configured vaults and clients: ``vaults.Notes.path``
+            setup = read_setup(_request(expected))
+            names += [
+                f"{section}.{name}.{setting}"
+                for section, named in (("vaults", setup.vaults), ("clients", setup.clients))
+                for name in named
+                if name.replace("-", "").replace("_", "").isalnum()  # others have to be quoted there
+                for setting in fixed[section]
+            ]
+        return _fixed(names, expected.begin)
     return find(kind, _request(expected), expected.begin)
 
 
 def _fixed(names: Sequence[str], begin: str) -> list[Candidate]:
     return [Candidate(name) for name in names if name.lower().startswith(begin.lower())]
-
-
-def _section_settings(expected: Expected, fixed: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the settings of the configured vaults and clients: ``vaults.Notes.path``."""
-    setup = read_setup(_request(expected))
-    named = {"vaults": setup.vaults, "clients": setup.clients}
-    return [
-        f"{section}.{name}.{setting}"
-        for section, names in named.items()
-        for name in names
-        if name.replace("-", "").replace("_", "").isalnum()  # others have to be quoted there
-        for setting in fixed[section]
-    ]
 
 
 def _request(expected: Expected) -> Request:
