@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from knapper.cli.options import GlobalOptions
-    from knapper.server.terminal import TerminalQuestion, TerminalReply
+    from knapper.server.terminal import TerminalQuestion
     from knapper.tools.shapes.read import (
         BacklinkPage,
         BrokenLinkPage,
@@ -116,17 +116,8 @@ def ask_server(
         arguments: What the tool is given.
         by_name: Whether *tool* is a name, and its arguments are checked as any client's.
     """
-    reply = None if options.no_server else _ask(options, tool, arguments, by_name=by_name)
-    if reply is None:
-        return None
-    for notice in reply.notices:
-        output.warn(notice)
-    return reply.answer
-
-
-def _ask(options: GlobalOptions, tool: str, arguments: Mapping[str, object], *, by_name: bool) -> TerminalReply | None:
     environment = os.environ  # noqa: TID251 - `knapper.config` takes longer to import than all of this
-    if environment.get(USE_VARIABLE, "").strip().lower() in _OFF_WORDS:
+    if options.no_server or environment.get(USE_VARIABLE, "").strip().lower() in _OFF_WORDS:
         return None
     try:
         given = {"--config": options.config, "--env-file": options.env_file}
@@ -148,4 +139,9 @@ def _ask(options: GlobalOptions, tool: str, arguments: Mapping[str, object], *, 
         "options": {"vault": options.vault, "config": options.config, "env_file": options.env_file},
         "folder": folder,
     }
-    return terminal.ask(state_dir, question, environment)
+    reply = terminal.ask(state_dir, question, environment)
+    if reply is None:
+        return None
+    for notice in reply.notices:
+        output.warn(notice)
+    return reply.answer

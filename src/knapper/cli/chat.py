@@ -29,7 +29,7 @@ from knapper.cli.output import ExitCode, pluralize
 from knapper.cli.render import changes
 from knapper.config import Settings
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
-from knapper.jsontypes import JSONValue, objects_in
+from knapper.jsontypes import objects_in
 from knapper.system import private
 from knapper.tools import answers, files, journal, proposals
 
@@ -121,7 +121,8 @@ class AnswerDisplay:
                     self.show(event.text)
             case ToolCall():
                 self.flush()
-                self._note(f"→ {event.name}({_format_arguments(event.arguments)})")
+                pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in event.arguments.items()]
+                self._note(f"→ {event.name}({', '.join(pairs)})")
             case ToolResult():
                 self._note(f"  {'✓' if event.success else '✗'} {event.summary}")
             case ProposalEvent():
@@ -143,28 +144,23 @@ class AnswerDisplay:
     def finish(self) -> None:
         """Show the turn's outcome after its text."""
         self.flush()
-        if self.done is None:
+        done = self.done
+        if done is None:
             return
-        self._show_checked(self.done)
-        for row in objects_in(self.done.removed):
+        is_shown = done.state == "cancelled" or done.answer.strip() == self.text.strip()
+        if not is_shown and (self.is_live or self.error is None):  # what was written before an error is no answer
+            if done.answer.startswith(self.text):
+                self.show(done.answer[len(self.text) :])
+            else:
+                self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
+            self.flush()
+        for row in objects_in(done.removed):
             self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
-        for note in self.done.notes:
+        for note in done.notes:
             self._note(str(note))
         for proposal in self.proposals:
             self._note(f"waits for your word: `knap edits show {proposal}`")
-        self._note(usage_footer(self.done))
-
-    def _show_checked(self, done: Done) -> None:
-        """Show the checked answer, or what differs from the text that was shown already."""
-        if done.state == "cancelled" or done.answer.strip() == self.text.strip():
-            return
-        if not self.is_live and self.error is not None:
-            return  # what was written before an error is no answer
-        if done.answer.startswith(self.text):
-            self.show(done.answer[len(self.text) :])
-        else:
-            self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
-        self.flush()
+        self._note(usage_footer(done))
 
     def _note(self, text: str) -> None:
         if text:
@@ -246,11 +242,6 @@ def usage_footer(done: Done) -> str:
     if done.tools:
         parts.append(pluralize(len(done.tools), "tool call"))
     return ", ".join(parts)
-
-
-def _format_arguments(arguments: Mapping[str, JSONValue]) -> str:
-    pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in arguments.items()]
-    return ", ".join(pairs)
 
 
 _SESSION_FIELDS: Final = frozenset({"type", "session_id"})
@@ -517,17 +508,33 @@ def run_chat(
         chat = client_chats.chat(model)
         # Before a session is chosen, so that a mistyped name begins none of its own.
         note_path = client_chats.conversations.context_of("").view.locate(note) if note else ""
+        if session:
+            chosen = client_chats.store.get(session)
+        elif new:
+            chosen = client_chats.store.begin(file=note_path)
+        else:
+            chosen = client_chats.conversations.route(note_path)
         state = ChatState(
             options=options,
             chats=client_chats,
             chat=chat,
-            session=_choose_session(client_chats, session, note_path, new=new),
+            session=chosen,
             note=note_path,
             runner=runner,
             caps=TurnCaps(**caps),
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
-        return _read_messages(state)
+        code = ExitCode.OK
+        with line_history(state.chats.conversations.folder / "chat_history"):
+            while (text := read_line("> ")) is not None:
+                if not text.strip():
+                    continue
+                if text.startswith("/") and not _names_agent(state, text):
+                    if not run_slash_command(state, text):
+                        break
+                    continue
+                code = state.reply(text)
+        return ExitCode.OK if stdin_is_terminal() else code
 
 
 @contextlib.contextmanager
@@ -544,27 +551,6 @@ def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]
             finally:
                 client_chats.store.shut()
     yield own_chats
-
-
-def _choose_session(client_chats: VaultChats, session: str, note: str, *, new: bool) -> Session:
-    if session:
-        return client_chats.store.get(session)
-    return client_chats.store.begin(file=note) if new else client_chats.conversations.route(note)
-
-
-def _read_messages(state: ChatState) -> ExitCode:
-    """Read and answer lines until the input ends; return the exit code of the last one."""
-    code = ExitCode.OK
-    with line_history(state.chats.conversations.folder / "chat_history"):
-        while (text := read_line("> ")) is not None:
-            if not text.strip():
-                continue
-            if text.startswith("/") and not _names_agent(state, text):
-                if not run_slash_command(state, text):
-                    break
-                continue
-            code = state.reply(text)
-    return ExitCode.OK if stdin_is_terminal() else code
 
 
 def _names_agent(state: ChatState, text: str) -> bool:

@@ -146,12 +146,11 @@ def explain_variables(settings: Settings, who: str, *, section: str = "") -> str
 
 def _variable_origins(settings: Settings) -> list[SettingOrigin]:
     """Return the settings that come from a variable of this process, in the place of a file."""
-    return [origin for origin in settings.origins if origin.source in _settings_variables(origin.name)]
-
-
-def _settings_variables(name: str) -> tuple[str, ...]:
-    setting = SETTINGS_BY_NAME.get(name)
-    return setting.env if setting else ()
+    return [
+        origin
+        for origin in settings.origins
+        if origin.name in SETTINGS_BY_NAME and origin.source in SETTINGS_BY_NAME[origin.name].env
+    ]
 
 
 def only_watches(manager: ServiceManager) -> bool:
@@ -374,14 +373,11 @@ def _converse(conversation: _Conversation) -> tuple[str, int, str]:
     if result.get("isError") or answer.get("success") is False:
         words = str(answer.get("error") or "it answered with an error")[:_MAX_WORDS]
         raise ProbeFailure(f"{PROBE_TOOL} failed: {words}", hint=str(answer.get("hint") or _DOCTOR)[:_MAX_WORDS])
-    return server, len(listed) if is_list(listed) else 0, _describe_end(answer)
-
-
-def _describe_end(answer: Mapping[str, Any]) -> str:
     total, remarks = answer.get("total"), answer.get("notes")
     text = f"{total} note{'' if total == 1 else 's'}" if isinstance(total, int) else f"{PROBE_TOOL} answered"
-    # Such as that the index isn't filled yet.
-    return f"{text}; {str(remarks[0])[:_MAX_WORDS]}" if is_list(remarks) and remarks else text
+    if is_list(remarks) and remarks:  # such as that the index isn't filled yet
+        text = f"{text}; {str(remarks[0])[:_MAX_WORDS]}"
+    return server, len(listed) if is_list(listed) else 0, text
 
 
 def _read_answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -403,13 +399,13 @@ class _Conversation:
     process: subprocess.Popen[bytes]
     deadline: float
     lines: queue.Queue[bytes] = field(default_factory=lambda: queue.Queue())
-    log: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_LOG_LINES))
+    log: deque[bytes] = field(default_factory=lambda: deque(maxlen=_MAX_LOG_LINES))
     threads: list[threading.Thread] = field(default_factory=list[threading.Thread])
     _number: int = 0
 
     def listen(self) -> None:
         """Read what the server sends in threads, since a pipe's read has no time limit on every system."""
-        for stream, hear in ((self.process.stdout, self.lines.put), (self.process.stderr, self._log_line)):
+        for stream, hear in ((self.process.stdout, self.lines.put), (self.process.stderr, self.log.append)):
             thread = threading.Thread(target=_read_lines, args=(stream, hear), daemon=True)
             self.threads.append(thread)
             thread.start()
@@ -423,7 +419,18 @@ class _Conversation:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params}, method)
         while True:
-            message = self._receive(method)
+            try:
+                line = self.lines.get(timeout=max(self.deadline - time.monotonic(), 0))
+            except queue.Empty:
+                raise ProbeFailure(
+                    f"no answer to {method} in time", hint=f"give it longer with --timeout; {_DOCTOR}"
+                ) from None
+            if not line:
+                raise self._ended(method)
+            try:
+                message = object_or_empty(json.loads(line))
+            except (ValueError, RecursionError):
+                raise ProbeFailure("it doesn't speak MCP: it prints other text", hint=_AGAIN) from None
             if message.get("id") != self._number or "method" in message:
                 continue
             if "error" in message:
@@ -443,33 +450,16 @@ class _Conversation:
         except OSError:
             raise self._ended(method) from None
 
-    def _receive(self, method: str) -> Mapping[str, Any]:
-        try:
-            line = self.lines.get(timeout=max(self.deadline - time.monotonic(), 0))
-        except queue.Empty:
-            raise ProbeFailure(
-                f"no answer to {method} in time", hint=f"give it longer with --timeout; {_DOCTOR}"
-            ) from None
-        if not line:
-            raise self._ended(method)
-        try:
-            return object_or_empty(json.loads(line))
-        except (ValueError, RecursionError):
-            raise ProbeFailure("it doesn't speak MCP: it prints other text", hint=_AGAIN) from None
-
     def _ended(self, method: str) -> ProbeFailure:
         """Return the failure of a server that has ended, with its own last words."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_STOP_S)
         for thread in self.threads[1:]:
             thread.join(_STOP_S)
-        lines = (line.strip() for line in reversed(self.log))
+        lines = (line.decode(errors="replace").strip() for line in reversed(self.log))
         words = next((line for line in lines if line and not line.startswith("hint: ")), "")
         text = f"it ended before it answered {method}" + (f": {words[:_MAX_WORDS]}" if words else "")
         return ProbeFailure(text, hint=_AGAIN)
-
-    def _log_line(self, line: bytes) -> None:
-        self.log.append(line.decode(errors="replace"))
 
 
 _DOCTOR: Final = "`knap doctor` says whether the vault can be read"
@@ -506,26 +496,21 @@ def _started(launch: ServerLaunch, deadline: float) -> Generator[_Conversation]:
     try:
         yield conversation
     finally:
-        _stop(process)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Let a server end by closing its input, and end it and what it started if it doesn't."""
-    with contextlib.suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    try:
-        _ = process.wait(_STOP_S)
-    except subprocess.TimeoutExpired:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # the session that was begun for it, and nothing else
-        _ = process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
+        with contextlib.suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()  # which lets it end by itself
+        try:
+            _ = process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)  # the session that was begun for it, and nothing else
+            _ = process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 ConnectionState = Literal["ok", "failed", "configured", "off", "address", "none"]
@@ -579,10 +564,23 @@ def list_connections(machine: MachinePaths, *, name: str, timeout_s: float) -> l
 
     with ThreadPoolExecutor(max_workers=_MAX_TRIALS) as trials:
         results = dict(zip(launches, trials.map(try_server, launches.values()), strict=True))
-    return [
-        _with_result(connection, results[launch.key]) if launch is not None and launch.key in results else connection
-        for connection, launch in connections
-    ]
+    rows: list[ClientConnection] = []
+    for connection, launch in connections:
+        result = results.get(launch.key) if launch is not None else None
+        if result is None:
+            rows.append(connection)
+            continue
+        row = replace(
+            connection,
+            state=result.state,
+            text=result.text,
+            hint=result.hint.replace("CLIENT", connection.client),
+            server=result.server,
+            tools=result.tools,
+            seconds=result.seconds,
+        )
+        rows.append(row)
+    return rows
 
 
 def _read_connection(
@@ -618,34 +616,19 @@ def _read_connection(
 _INSTALL_HINT: Final = "`knap mcp install {} --dry-run` shows what to enter by hand"
 
 
-def _with_result(connection: ClientConnection, result: ProbeResult) -> ClientConnection:
-    return replace(
-        connection,
-        state=result.state,
-        text=result.text,
-        hint=result.hint.replace("CLIENT", connection.client),
-        server=result.server,
-        tools=result.tools,
-        seconds=result.seconds,
-    )
-
-
 def render_connections(rows: Sequence[ClientConnection]) -> str:
     """Return a line for each client that is installed or configured, with the way out where something failed."""
     lines: list[str] = []
     for row in rows:
         if not row.installed and not row.configured and row.state == "none":
             continue
+        text = row.text
+        if row.state == "none":
+            text = f"not connected: knap mcp install {row.client}"
+        elif row.state == "ok":
+            text = f"{text}; {row.tools} tools; {row.seconds:.1f} s"
         # A settings file and the server that it names may say anything.
-        lines.append(f"{_MARKS[row.state]} {row.title:<20}{output.one_line(_describe(row))}")
+        lines.append(f"{_MARKS[row.state]} {row.title:<20}{output.one_line(text)}")
         if row.state == "failed" and row.hint:
             lines.append(f"  {'':<20}{output.one_line(row.hint)}")
     return "\n".join(lines) or "no MCP client was found here; `knap mcp install NAME` enters it all the same"
-
-
-def _describe(row: ClientConnection) -> str:
-    if row.state == "none":
-        return f"not connected: knap mcp install {row.client}"
-    if row.state == "ok":
-        return f"{row.text}; {row.tools} tools; {row.seconds:.1f} s"
-    return row.text

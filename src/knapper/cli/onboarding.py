@@ -105,34 +105,27 @@ def look_around(settings: Settings, machine: MachinePaths, folder: Path) -> Surr
     here = [folder] if (folder / ".obsidian").is_dir() else []
     vaults = dict.fromkeys([*(vault.path for vault in settings.vaults), *here, *(vault.path for vault in known)])
     keys = models.configured_keys(settings)
+    # Home and the root never count.
+    has_notes = folder not in {*vaults, machine.home, folder.parent} and any(
+        path.is_file() for pattern in ("*.md", "*/*.md") for path in folder.glob(pattern)
+    )
+    local_models: list[LocalModels] = []
+    for title, usual in _LOCAL_SERVERS:
+        is_ollama = usual.provider == "ollama"
+        server = replace(usual, base_url=settings.model.ollama_url) if is_ollama else usual
+        status = names.check_server(server, "", timeout_s=_LOOK_S)
+        if status.state != "ok":
+            continue
+        chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]
+        full_names = (f"ollama:{name}" if is_ollama else f"{name}@{server.base_url}" for name in chat_models)
+        local_models.append(LocalModels(title=title, names=tuple(full_names)))
     return Surroundings(
         vaults=list(vaults),
-        local_models=[
-            local_models for title, server in _LOCAL_SERVERS if (local_models := _local_models(settings, title, server))
-        ],
+        local_models=local_models,
         keys=[provider for provider in _HOSTED if keys.find(ModelName(provider=provider, name="*"))],
         clients=[client for client in clients.CLIENTS if client.is_installed(machine)],
-        notes_folder=folder if folder not in vaults and _has_notes(folder, machine.home) else None,
+        notes_folder=folder if has_notes else None,
     )
-
-
-def _has_notes(folder: Path, home: Path) -> bool:
-    """Return whether a folder, or one directly below it, has Markdown files; home and the root never count."""
-    if folder in {home, folder.parent}:
-        return False
-    return any(path.is_file() for pattern in ("*.md", "*/*.md") for path in folder.glob(pattern))
-
-
-def _local_models(settings: Settings, title: str, server: ModelName) -> LocalModels | None:
-    if server.provider == "ollama":
-        server = ModelName(provider="ollama", name="*", base_url=settings.model.ollama_url)
-    status = names.check_server(server, "", timeout_s=_LOOK_S)
-    if status.state != "ok":
-        return None
-    chat_models = [name for name in status.models if not any(part in name.casefold() for part in _NOT_FOR_CHAT)]
-    if server.provider == "ollama":
-        return LocalModels(title=title, names=tuple(f"ollama:{name}" for name in chat_models))
-    return LocalModels(title=title, names=tuple(f"{name}@{server.base_url}" for name in chat_models))
 
 
 def run_step(step: str, action: Callable[[], StepReport]) -> StepReport:
@@ -162,7 +155,9 @@ def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
     present = next((vault for vault in settings.vaults if vault.path.resolve() == folder.resolve()), None)
     if present is not None:
         return StepReport(step="vault", state="unchanged", text=f"{folder} is configured as '{present.name}'")
-    name = _free_name(folder.name or "notes", {vault.name for vault in settings.vaults})
+    taken, base = {vault.name for vault in settings.vaults}, folder.name or "notes"
+    numbered = (f"{base} {number}" for number in range(2, len(taken) + 3))
+    name = next(candidate for candidate in (base, *numbered) if candidate not in taken)
     values: dict[editing.SettingName, SettingValue | None] = {("vaults", name, "path"): str(folder)}
     if not settings.vaults:
         values["default_vault",] = name
@@ -175,14 +170,6 @@ def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
         undo=f"knap config unset default_vault; knap config unset '{setting_name}'"
         if len(values) > 1
         else f"knap config unset '{setting_name}'",
-    )
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    return next(
-        candidate
-        for candidate in (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
-        if candidate not in taken
     )
 
 
@@ -260,7 +247,12 @@ def choose_model(options: GlobalOptions, name: str) -> StepReport:
     """
     settings = setup.read_settings(options)
     wanted = models.resolve_models(settings, name)
-    reply = _ask_model(settings, wanted)
+    from knapper.agents.model import usage  # noqa: PLC0415 - two seconds, which only a model should cost
+
+    timeouts = usage.ModelTimeouts(timeout_s=usage.TRIAL_S, request_s=usage.TRIAL_S, retries=0)
+    model = usage.open_model(wanted, models.configured_keys(settings).find, timeouts)
+    text = asyncio.run(usage.try_model(model, str(wanted[0]))).text
+    reply = f"'{text}'" if text else "(without words)"
     is_changed = editing.set_values(settings.config_file, {("model", "name"): name})
     return StepReport(
         step="model",
@@ -269,16 +261,6 @@ def choose_model(options: GlobalOptions, name: str) -> StepReport:
         undo="knap config unset model.name" if is_changed else "",
         hint=launching.explain_variables(settings, "the service and MCP clients", section="model"),
     )
-
-
-def _ask_model(settings: Settings, wanted: Sequence[ModelName]) -> str:
-    """Return the beginning of a model's answer to a short question."""
-    from knapper.agents.model import usage  # noqa: PLC0415 - two seconds, which only a model should cost
-
-    timeouts = usage.ModelTimeouts(timeout_s=usage.TRIAL_S, request_s=usage.TRIAL_S, retries=0)
-    model = usage.open_model(wanted, models.configured_keys(settings).find, timeouts)
-    text = asyncio.run(usage.try_model(model, str(wanted[0]))).text
-    return f"'{text}'" if text else "(without words)"
 
 
 ExtraInstaller = Callable[[Sequence[str]], None]

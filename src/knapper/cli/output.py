@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -335,6 +335,7 @@ def format_duration(seconds: float) -> str:
     return f"{int(seconds // _MINUTE_S)} min {int(seconds % _MINUTE_S)} s"
 
 
+_LINE_COLOURS: Final = {"-": "red", "+": "green", "@": "cyan"}
 _DIFF_COLOURS: Final = {"removed": "red", "added": "green"}
 _DIFF_SIGNS: Final = {"removed": "-", "added": "+"}
 _NO_NEWLINE: Final = "\\ No newline at end of file"
@@ -342,7 +343,13 @@ _NO_NEWLINE: Final = "\\ No newline at end of file"
 
 def colour_diff(text: str) -> str:
     """Colour what ``diff -u`` writes."""
-    return "\n".join(_colour_line(row) for row in plain(text.replace("\r", "")).removesuffix("\n").split("\n"))
+    rows = plain(text.replace("\r", "")).removesuffix("\n").split("\n")
+    for number, row in enumerate(rows):
+        if row.startswith(("--- ", "+++ ")):
+            rows[number] = click.style(row, bold=True)
+        elif row[:1] in _LINE_COLOURS:
+            rows[number] = click.style(row, fg=_LINE_COLOURS[row[:1]])
+    return "\n".join(rows)
 
 
 def diff_block(before: str, after: str) -> str:
@@ -355,50 +362,30 @@ def diff_block(before: str, after: str) -> str:
     return "\n".join([f"{fence}diff", *changed, fence])
 
 
-def _colour_line(row: str) -> str:
-    if row.startswith(("--- ", "+++ ")):
-        return click.style(row, bold=True)
-    match row[:1]:
-        case "-":
-            return click.style(row, fg="red")
-        case "+":
-            return click.style(row, fg="green")
-        case "@":
-            return click.style(row, fg="cyan")
-        case _:
-            return row
-
-
 def render_word_diff(marks: Iterable[Sequence[str]]) -> str:
     """Show two texts line by line, the old one first, from marks such as ``["removed", "text"]``."""
     every = [(mark[0], mark[1]) for mark in marks]
     is_mixed = any(side == "same" for side, _ in every)
-    return "\n".join(row for side in ("removed", "added") for row in _render_side(every, side, is_mixed=is_mixed))
-
-
-def _render_side(marks: Iterable[tuple[str, str]], side: str, *, is_mixed: bool) -> Iterator[str]:
-    rows: list[list[str]] = [[]]
-    for own, text in marks:
-        if own not in {"same", side}:
-            continue
-        first, *rest = plain(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-        strong = is_mixed and own == side
-        _append_styled(rows[-1], first, side, strong=strong)
-        for piece in rest:
-            rows.append([])
-            _append_styled(rows[-1], piece, side, strong=strong)
-    is_unended = bool(rows[-1])
-    if not is_unended:
-        rows.pop()
-    sign = click.style(_DIFF_SIGNS[side], fg=_DIFF_COLOURS[side])
-    yield from (sign + "".join(row) for row in rows)
-    if is_unended:
-        yield _NO_NEWLINE
-
-
-def _append_styled(row: list[str], text: str, side: str, *, strong: bool) -> None:
-    if text:
-        row.append(click.style(text, fg=_DIFF_COLOURS[side], bold=strong or None, underline=strong or None))
+    lines: list[str] = []
+    for side in ("removed", "added"):
+        rows: list[list[str]] = [[]]
+        for own, text in every:
+            if own not in {"same", side}:
+                continue
+            for number, piece in enumerate(plain(text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")):
+                if number:
+                    rows.append([])
+                if piece:
+                    strong = True if is_mixed and own == side else None
+                    rows[-1].append(click.style(piece, fg=_DIFF_COLOURS[side], bold=strong, underline=strong))
+        is_unended = bool(rows[-1])
+        if not is_unended:
+            rows.pop()
+        sign = click.style(_DIFF_SIGNS[side], fg=_DIFF_COLOURS[side])
+        lines += [sign + "".join(row) for row in rows]
+        if is_unended:
+            lines.append(_NO_NEWLINE)
+    return "\n".join(lines)
 
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")

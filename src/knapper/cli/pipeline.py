@@ -70,21 +70,14 @@ def render_outcome(outcome: JSONRow) -> list[str]:
     for one in objects_in(outcome.get("removed")):
         lines.append(f"a citation was dropped: {one['citation']}: {one['reason']}")
     for one in objects_in(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")).get("sources")):
-        lines.append(f"source: {one['title']} {one['url']}{_date_suffix(one)}")
+        date = f" ({one['date']})" if one.get("date") else ""
+        lines.append(f"source: {one['title']} {one['url']}{date}")
     lines += [f"waits for your word: `knap edits show {one}`" for one in list_or_empty(outcome["proposals"])]
-    return [*lines, _usage_line(outcome)]
-
-
-def _usage_line(outcome: JSONRow) -> str:
     usage = object_or_empty(outcome["usage"])
     phases = object_or_empty(usage.get("phases"))
     by_phase = ", ".join(f"{name} {object_or_empty(one)['total_tokens']}" for name, one in phases.items())
     cost = f", ${float(str(usage['cost_usd'])):.4f}" if usage.get("cost_usd") is not None else ""
-    return f"{outcome['model']}, {usage['total_tokens']} tokens{f' ({by_phase})' if by_phase else ''}{cost}"
-
-
-def _date_suffix(source: JSONRow) -> str:
-    return f" ({source['date']})" if source.get("date") else ""
+    return [*lines, f"{outcome['model']}, {usage['total_tokens']} tokens{f' ({by_phase})' if by_phase else ''}{cost}"]
 
 
 _MAX_STEP: Final = 160
@@ -254,8 +247,10 @@ def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, 
         output.write(options, outcome.answer)
     for line in render_outcome(outcome_fields):
         output.note(options, output.plain(line))
-    if finished:
-        _offer_review(options, hub, outcome.proposals)
+    for proposal in outcome.proposals if finished and output.can_ask() else ():
+        if output.confirm(f"Review {proposal} now?"):
+            with hub.context(client="cli") as context:
+                _ = review.review_proposal(options, context, str(proposal))
     return _exit_code(display, outcome, finished=finished)
 
 
@@ -276,13 +271,3 @@ def _is_result(event: PipelineEvent) -> bool:
             return bool(event.web["sources"] or event.web["findings"])
         case _:
             return False
-
-
-def _offer_review(options: GlobalOptions, hub: Hub, proposals: list[JSONValue]) -> None:
-    """Offer to review the proposals, if the person can be asked."""
-    if not output.can_ask():
-        return
-    for proposal in proposals:
-        if output.confirm(f"Review {proposal} now?"):
-            with hub.context(client="cli") as context:
-                _ = review.review_proposal(options, context, str(proposal))

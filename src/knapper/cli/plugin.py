@@ -184,18 +184,13 @@ class VaultPlugin:
             if not dry_run:
                 if names is not None and "disabled" in changes:
                     self._write_enabled([name for name in names if name != PLUGIN_ID])
-                self._remove_files(with_data=with_data)
+                # The manifest goes last: while it is there, this is known to be ours, and the command can be run again.
+                own_files = [*reversed(FILES)] if self._own_version() is not None else []
+                for name in [*own_files, DATA_FILE] if with_data else own_files:
+                    (self.folder / name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # settings, or what others put there
+                    self.folder.rmdir()
         return changes
-
-    def _remove_files(self, *, with_data: bool) -> None:
-        # The manifest goes last: as long as it is there, this is known to be ours, and the command can be run again.
-        for name in (
-            *(reversed(FILES) if self._own_version() is not None else ()),
-            *([DATA_FILE] if with_data else []),
-        ):
-            (self.folder / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # settings, or what others put there
-            self.folder.rmdir()
 
     def _put(self, built: BuiltPlugin) -> None:
         """Make the new folder aside, and exchange it with the old one, whose other files it takes over.
@@ -205,7 +200,16 @@ class VaultPlugin:
         new, old = self.settings_folder / _NEW_NAME, self.settings_folder / _OLD_NAME
         self.folder.parent.mkdir(exist_ok=True)
         try:
-            kept = self._copy_others(new)
+            new.mkdir()
+            kept: dict[str, tuple[int, int] | None] = {}
+            for entry in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
+                if entry.name in FILES:
+                    continue
+                kept[entry.name] = _stamp(entry)
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.copytree(entry, new / entry.name, symlinks=True)
+                else:
+                    shutil.copy2(entry, new / entry.name, follow_symlinks=False)
             for name, content in built.files.items():
                 _write_whole(new / name, content)
             if self.folder.exists():
@@ -223,20 +227,6 @@ class VaultPlugin:
                     (old / name).replace(self.folder / name)
         shutil.rmtree(old, ignore_errors=True)
 
-    def _copy_others(self, new: Path) -> dict[str, tuple[int, int] | None]:
-        """Copy what the plugin's folder has beside the plugin, such as its settings, into a new one."""
-        kept: dict[str, tuple[int, int] | None] = {}
-        new.mkdir()
-        for entry in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
-            if entry.name in FILES:
-                continue
-            kept[entry.name] = _stamp(entry)
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.copytree(entry, new / entry.name, symlinks=True)
-            else:
-                shutil.copy2(entry, new / entry.name, follow_symlinks=False)
-        return kept
-
     @contextlib.contextmanager
     def _changing(self, *, is_dry: bool) -> Generator[None]:
         """Let one command change the vault's plugin at a time, and tidy up after one that was killed."""
@@ -249,7 +239,12 @@ class VaultPlugin:
         try:
             private.make_folder(self.lock_folder)
             with private.file_lock(self.lock_folder / "plugin.lock", timeout_s=_LOCK_S):
-                self._recover()
+                new, old = self.settings_folder / _NEW_NAME, self.settings_folder / _OLD_NAME
+                if old.is_dir() and not self.folder.exists():
+                    old.rename(self.folder)
+                for leftover in (new, old):
+                    if leftover.is_dir() and not _is_link(leftover):
+                        shutil.rmtree(leftover)
                 self._check_places()
                 yield
         except Timeout as error:
@@ -260,14 +255,6 @@ class VaultPlugin:
                 hint="check the folder's permissions and space; nothing is half done",
                 code="plugin_not_written",
             ) from error
-
-    def _recover(self) -> None:
-        new, old = self.settings_folder / _NEW_NAME, self.settings_folder / _OLD_NAME
-        if old.is_dir() and not self.folder.exists():
-            old.rename(self.folder)
-        for leftover in (new, old):
-            if leftover.is_dir() and not _is_link(leftover):
-                shutil.rmtree(leftover)
 
     def _check_places(self) -> None:
         """Check that nothing on the way is a link, and that what is there is the plugin's.

@@ -85,9 +85,18 @@ def reviewable_parts(proposal: ProposalAnswer) -> Iterator[ReviewPart]:
         groups.setdefault(row["group"], []).append(row)
     for rows in groups.values():
         if len(rows) == 1 and rows[0]["kind"] == "edit":
-            yield from _hunk_parts(rows[0])
+            row = rows[0]
+            for one in row["hunks"]:
+                if one["state"] == "open" and not _is_stale(one):
+                    file_with_hunk: ProposalFile = {**row, "hunks": [one]}
+                    text = "\n".join(["", changes.render_file_head(row), *changes.render_file_body(file_with_hunk)])
+                    yield ReviewPart(text=text, hunk_id=str(one["id"]), new_text=str(one["new"]))
         elif all(row["state"] == "open" and not _is_stale(row) for row in rows):
-            yield _file_part(rows)
+            lines = [
+                line for row in rows for line in ("", changes.render_file_head(row), *changes.render_file_body(row))
+            ]
+            paths = tuple(row["path"] for row in rows if not row["follows"])
+            yield ReviewPart(text="\n".join(lines), paths=paths)
 
 
 def ask_decisions(proposal: ProposalAnswer, terminal: ReviewTerminal) -> Decisions:
@@ -131,20 +140,6 @@ def _ask_decision(
         terminal.show(REVIEW_HELP)
 
 
-def _hunk_parts(row: ProposalFile) -> Iterator[ReviewPart]:
-    for one in row["hunks"]:
-        if one["state"] == "open" and not _is_stale(one):
-            file_with_hunk: ProposalFile = {**row, "hunks": [one]}
-            text = "\n".join(["", changes.render_file_head(row), *changes.render_file_body(file_with_hunk)])
-            yield ReviewPart(text=text, hunk_id=str(one["id"]), new_text=str(one["new"]))
-
-
-def _file_part(rows: list[ProposalFile]) -> ReviewPart:
-    lines = [line for row in rows for line in ("", changes.render_file_head(row), *changes.render_file_body(row))]
-    paths = tuple(row["path"] for row in rows if not row["follows"])
-    return ReviewPart(text="\n".join(lines), paths=paths)
-
-
 def _is_stale(row: ProposalFile | ProposalHunk) -> bool:
     return "stale" in row
 
@@ -160,10 +155,12 @@ def review_proposal(options: GlobalOptions, context: Context, proposal: str) -> 
         output.note(options, "nothing of it can be decided on now")
         return ExitCode.OK
     output.write(options, changes.render_proposal({**details, "files": []}))
-    decisions = ask_decisions(
-        details, ReviewTerminal(show=lambda text: output.write(options, text), read_key=_read_key, edit_text=_edit_text)
+    terminal = ReviewTerminal(
+        show=lambda text: output.write(options, text),
+        read_key=_read_key,
+        edit_text=lambda text: click.edit(text, extension=".md", require_save=True),
     )
-    for line in apply_decisions(context, details, decisions):
+    for line in apply_decisions(context, details, ask_decisions(details, terminal)):
         output.write(options, line)
     return ExitCode.OK
 
@@ -221,7 +218,3 @@ def _read_key(question: str) -> str:
         raise click.Abort
     click.echo(key if key.isprintable() else json.dumps(key))
     return key
-
-
-def _edit_text(text: str) -> str | None:
-    return click.edit(text, extension=".md", require_save=True)

@@ -123,11 +123,16 @@ def render_node(row: JSONRow) -> str:
     lines += (
         [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
     )
-    lines += _dependency_lines(row)
+    for name, word in (("hard", "needs"), ("soft", "uses")):
+        others = strings_in(row[name])
+        lines += [f"{word}: {', '.join(others)}"] if others else []
     retrieval = row["retrieval"]
     if is_object(retrieval):
         lines += _retrieval_lines(retrieval)
-    lines += [f"checkpoint: {_checkpoint_text(object_or_empty(row['checkpoint']))}"] if row["checkpoint"] else []
+    if row["checkpoint"]:
+        checkpoint = object_or_empty(row["checkpoint"])
+        answer = "nobody was there" if checkpoint["unattended"] else checkpoint["answer"] or "waits for an answer"
+        lines.append(plain(f"checkpoint: {checkpoint['question']} -> {answer}"))
     lines += ["", "## Answer", "", plain(str(row["answer"]))] if row["answer"] else []
     lines += [f"cites {_location(one)}" for one in _rows(row, "citations")]
     lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in _rows(row, "removed")]
@@ -158,14 +163,6 @@ def render_footer(done: RunDone) -> str:
     return f"{', '.join(parts)}; `knap run trace tree {done.run_id}` shows how"
 
 
-def _dependency_lines(row: JSONRow) -> list[str]:
-    lines: list[str] = []
-    for name, word in (("hard", "needs"), ("soft", "uses")):
-        others = strings_in(row[name])
-        lines += [f"{word}: {', '.join(others)}"] if others else []
-    return lines
-
-
 def _retrieval_lines(retrieval: JSONRow) -> list[str]:
     parts = object_or_empty(retrieval["parts"])
     part_scores = ", ".join(f"{name} {float(str(value)):.2f}" for name, value in parts.items())
@@ -185,11 +182,6 @@ def _retrieval_lines(retrieval: JSONRow) -> list[str]:
 def _location(row: JSONRow) -> str:
     vault = f"{row['vault']}:" if row.get("vault") else ""
     return plain(f"{vault}{row['path']}, lines {row['start_line']}-{row['end_line']}")
-
-
-def _checkpoint_text(row: JSONRow) -> str:
-    answer = "nobody was there" if row["unattended"] else row["answer"] or "waits for an answer"
-    return plain(f"{row['question']} -> {answer}")
 
 
 def _rows(row: JSONRow, name: str) -> Sequence[JSONRow]:
@@ -313,8 +305,11 @@ def run_to_end(
         if display.done is not None:
             output.note(options, f"stopped; `knap run resume {display.done.run_id}` continues it")
         return ExitCode.INTERRUPTED
-    if not options.as_json:
-        print_answer(options, run.answer) if run.answer else _print_no_answer(run)
+    if not options.as_json and run.answer:
+        print_answer(options, run.answer)
+    elif not options.as_json:  # even with --quiet
+        why = "; ".join(run.reasons) or run.state
+        click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
     display.finish()
     return _EXIT_CODES.get(run.state, ExitCode.FAILED)
 
@@ -326,12 +321,6 @@ def print_answer(options: GlobalOptions, answer: str) -> None:
         output.markdown_printer(width, colour=output.wants_colour(options))(answer)
     else:
         click.echo(output.plain(answer))
-
-
-def _print_no_answer(run: RunRecord) -> None:
-    """Print why there is no answer, even with ``--quiet``."""
-    why = "; ".join(run.reasons) or run.state
-    click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
 
 
 def is_attended(options: GlobalOptions) -> bool:

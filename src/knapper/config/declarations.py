@@ -147,10 +147,15 @@ def read_section(section: type[S], values: SettingValues, name: str = "", /, **o
     """
     arguments = others
     for each, member in _members(section, name):
-        if isinstance(member, Setting):
-            arguments[each.name] = _field_value(each, values[member.name])
-        else:
+        if not isinstance(member, Setting):
             arguments[each.name] = read_section(member, values, each.name)
+        elif each.type is bool:
+            arguments[each.name] = values[member.name] in ON_WORDS
+        elif each.type is Path:
+            arguments[each.name] = Path(str(values[member.name]))
+        else:
+            value = values[member.name]
+            arguments[each.name] = _declared(each)[1].get("aliases", {}).get(str(value), value)
     return cast("Callable[..., S]", section)(**arguments).checked()
 
 
@@ -214,15 +219,6 @@ def _written_default(each: Field[object], choices: tuple[str, ...]) -> SettingVa
     return tuple(map(str, default))
 
 
-def _field_value(each: Field[object], value: SettingValue) -> object:
-    """Return a checked value as the field has it."""
-    if each.type is bool:
-        return value in ON_WORDS
-    if each.type is Path:
-        return Path(str(value))
-    return _declared(each)[1].get("aliases", {}).get(str(value), value)
-
-
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
 _SWITCH_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("true", "yes", "on"), ON_WORDS),
@@ -257,13 +253,24 @@ def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> Set
     elif setting.kind == "texts":
         value = _parse_texts(setting, raw)
     elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCH_WORDS:
-        value = _parse_switch(setting, str(raw).strip().casefold())
+        words = _SWITCH_WORDS[str(raw).strip().casefold()]  # its own word for ``true``, ``no`` and the like
+        value = next((word for word in words if word in setting.choices), None)
     elif setting.kind == "choice" and isinstance(raw, int) and str(raw) in setting.choices:
         value = str(raw)  # a number among words needs no quotes
     elif isinstance(raw, str) and "\0" not in raw:
         value = raw if setting.kind == "verbatim" else _parse_text(setting, raw.strip(), base)
     if value is None:
-        raise _wrong_value_error(setting, raw, place)
+        wanted = _EXPECTED_KINDS.get(setting.kind, "")
+        if setting.choices:
+            wanted = ("one of " if setting.kind == "choice" else "a list with some of ") + ", ".join(setting.choices)
+        if setting.kind == "count":
+            wanted = f"a whole number from {setting.least} to {setting.most}"
+        shown = "its value" if setting.secret else repr(raw)[:80]
+        raise SetupError(
+            f"{setting.name} in {place} must be {wanted}, not {shown}",
+            code="config_invalid",
+            hint=f"{setting.name}: {setting.doc}",
+        )
     return value
 
 
@@ -311,11 +318,6 @@ def _parse_text(setting: Setting, raw: str, base: Path) -> str | None:
     return raw
 
 
-def _parse_switch(setting: Setting, said: str) -> str | None:
-    """Return the setting's own word for ``true``, ``no`` and the like; None where it has none."""
-    return next((word for word in _SWITCH_WORDS[said] if word in setting.choices), None)
-
-
 def _parse_count(setting: Setting, raw: object) -> int | None:
     if isinstance(raw, str):
         raw = int(raw) if re.fullmatch(r"\s*\d{1,9}\s*", raw) else None
@@ -331,20 +333,6 @@ def _parse_texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
     if setting.choices:
         texts = tuple(item for item in texts if item in setting.choices)
     return texts if len(texts) == len(raw) else None
-
-
-def _wrong_value_error(setting: Setting, raw: object, place: str) -> SetupError:
-    wanted = _EXPECTED_KINDS.get(setting.kind, "")
-    if setting.choices:
-        wanted = ("one of " if setting.kind == "choice" else "a list with some of ") + ", ".join(setting.choices)
-    if setting.kind == "count":
-        wanted = f"a whole number from {setting.least} to {setting.most}"
-    shown = "its value" if setting.secret else repr(raw)[:80]
-    return SetupError(
-        f"{setting.name} in {place} must be {wanted}, not {shown}",
-        code="config_invalid",
-        hint=f"{setting.name}: {setting.doc}",
-    )
 
 
 def nearest_word(word: str, known: Iterable[str]) -> str:

@@ -20,8 +20,6 @@ from knapper.system import private
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from knapper.config.declarations import SettingKind
-
 
 SettingName = tuple[str, ...]
 """A setting's name in parts, as tables of TOML nest: ``("vaults", "My notes", "path")``."""
@@ -58,7 +56,11 @@ def parse_value(name: SettingName, text: str) -> SettingValue:
     Raises:
         BadInput: The setting is a number, and the text isn't.
     """
-    kind = _setting_kind(name)
+    if len(name) == _NAMED_PARTS and name[0] in _GROUPS:
+        rows, wanted = _GROUPS[name[0]], name[2]
+    else:
+        rows, wanted = SETTINGS, ".".join(name)
+    kind = next((row.kind for row in rows if row.name == wanted), None)
     if kind == "count":
         try:
             return int(text)
@@ -95,7 +97,10 @@ def set_values(
     import tomlkit  # noqa: PLC0415 - 40 ms that only a change of settings should cost
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - the same
 
-    before = _read(file)
+    before = b""
+    if files.path_exists(file):
+        _ = files.read_toml(file)  # the error names the line
+        before = file.read_bytes()
     text = before.decode("utf-8-sig")
     try:
         document = tomlkit.parse(text)
@@ -113,23 +118,9 @@ def set_values(
     if changed == text:
         return False
     mark = before[: len(before) - len(text.encode())]  # of the encoding
-    _replace_checked(file, before, mark + changed.encode(), check or _load)
+    check = check or (lambda fresh: loading.load(config_file=str(fresh)))
+    _replace_checked(file, before, mark + changed.encode(), check)
     return True
-
-
-def _setting_kind(name: SettingName) -> SettingKind | None:
-    if len(name) == _NAMED_PARTS and name[0] in _GROUPS:
-        rows, wanted = _GROUPS[name[0]], name[2]
-    else:
-        rows, wanted = SETTINGS, ".".join(name)
-    return next((row.kind for row in rows if row.name == wanted), None)
-
-
-def _read(file: Path) -> bytes:
-    if not files.path_exists(file):
-        return b""
-    _ = files.read_toml(file)  # the error names the line
-    return file.read_bytes()
 
 
 def _put(document: MutableMapping[str, Any], name: SettingName, value: object) -> None:
@@ -200,10 +191,6 @@ def _check(fresh: Path, file: Path, check: Callable[[Path], object]) -> None:
         raise SetupError(message, hint=hint, code=error.code) from error
 
 
-def _load(file: Path) -> object:
-    return loading.load(config_file=str(file))
-
-
 def dotted(name: Sequence[str]) -> str:
     """Return a name as TOML writes it: ``vaults."My notes".path``."""
     import tomlkit  # noqa: PLC0415 - as above
@@ -250,7 +237,27 @@ def save_settings(settings: Settings, raw_values: Mapping[str, object]) -> Setti
         StorageError: The file can't be written.
     """
     for name, raw in raw_values.items():
-        _check_savable(settings, name, raw)
+        setting = SETTINGS_BY_NAME.get(name)
+        if setting is None:
+            hint = declarations.did_you_mean(name, SETTINGS_BY_NAME, "`knap config` lists all")
+            raise BadInput(f"there is no setting '{name[:60]}'", hint=hint, code="config_invalid")
+        if not is_savable(setting):
+            raise RefusedError(
+                f"{name} is changed in the configuration file only",
+                hint="it decides who gets in, or what is run or read on the machine; `knap config path` shows the file",
+                code="file_only",
+            )
+        texts = raw if is_list(raw) else [raw]
+        is_address = setting.kind == "url" or any(_ADDRESS_MARK in str(text) for text in texts)
+        if not is_address or setting.secret:
+            continue
+        origins = {origin.name: origin for origin in read_settings_again(settings).origins}
+        if any(each.secret and is_savable(each) and origins[each.name].value for each in SETTINGS):
+            raise RefusedError(
+                f"{name} isn't changed while a key is set: it might be sent to another address",
+                hint="change it in the configuration file; `knap config path` shows where that is",
+                code="file_only",
+            )
     return _save(settings, {tuple(name.split(".")): (SETTINGS_BY_NAME[name], raw) for name, raw in raw_values.items()})
 
 
@@ -299,32 +306,6 @@ def _save(settings: Settings, raw_values: Mapping[SettingName, tuple[Setting, ob
             raise
         raise BadInput(error.message, hint=error.hint, code="config_invalid") from error
     return read_settings_again(settings)
-
-
-def _check_savable(settings: Settings, name: str, raw: object) -> None:
-    setting = SETTINGS_BY_NAME.get(name)
-    if setting is None:
-        hint = declarations.did_you_mean(name, SETTINGS_BY_NAME, "`knap config` lists all")
-        raise BadInput(f"there is no setting '{name[:60]}'", hint=hint, code="config_invalid")
-    if not is_savable(setting):
-        raise RefusedError(
-            f"{name} is changed in the configuration file only",
-            hint="it decides who gets in, or what is run or read on the machine; `knap config path` shows the file",
-            code="file_only",
-        )
-    texts = raw if is_list(raw) else [raw]
-    is_address = setting.kind == "url" or any(_ADDRESS_MARK in str(text) for text in texts)
-    if is_address and not setting.secret and _has_key(settings):
-        raise RefusedError(
-            f"{name} isn't changed while a key is set: it might be sent to another address",
-            hint="change it in the configuration file; `knap config path` shows where that is",
-            code="file_only",
-        )
-
-
-def _has_key(settings: Settings) -> bool:
-    origins = {origin.name: origin for origin in read_settings_again(settings).origins}
-    return any(setting.secret and is_savable(setting) and origins[setting.name].value for setting in SETTINGS)
 
 
 def _load_file(settings: Settings, config_file: Path) -> Settings:

@@ -54,7 +54,15 @@ def read_toml(path: Path) -> ConfigDocument:
         end = text.rstrip().count("\n") + 1 if "end of document" in str(error) else 0
         line = int(position.group(1)) if position else end
         raise _invalid_error("configuration", path, line, _TOML_POSITION.sub("", str(error))) from error
-    return ConfigDocument(path=path, values=values, lines=_find_setting_lines(text))
+    lines: dict[str, int] = {}  # good enough to point at: texts over several lines may mislead it
+    section = ""
+    for number, row in enumerate(text.splitlines(), 1):
+        if header := _SECTION_HEADER.match(row):
+            section = _strip_quotes(header.group(1))
+            lines.setdefault(section, number)
+        elif key := _KEY_LINE.match(row):
+            lines.setdefault(f"{section}.{_strip_quotes(key.group(1))}".lstrip("."), number)
+    return ConfigDocument(path=path, values=values, lines=lines)
 
 
 def read_env(path: Path) -> ConfigDocument:
@@ -72,7 +80,9 @@ def read_env(path: Path) -> ConfigDocument:
             raise _invalid_error("environment file", path, binding.original.line, "it isn't NAME=value")
         if binding.key and binding.value is not None:
             values[binding.key] = binding.value
-            lines[binding.key] = binding.original.line + _blank_lines(binding.original.string)
+            raw = binding.original.string
+            blank_lines = raw[: len(raw) - len(raw.lstrip())].splitlines()
+            lines[binding.key] = binding.original.line + len(blank_lines)
     return ConfigDocument(path=path, values=values, lines=lines)
 
 
@@ -117,23 +127,6 @@ def _invalid_error(kind: _FileKind, path: Path, line: int, cause: str) -> SetupE
         code="config_invalid",
         hint="correct that line, or move the file away",
     )
-
-
-def _blank_lines(text: str) -> int:
-    return len(text[: len(text) - len(text.lstrip())].splitlines())
-
-
-def _find_setting_lines(text: str) -> dict[str, int]:
-    """Find the lines of settings; good enough to point at, so that texts over several lines may mislead it."""
-    lines: dict[str, int] = {}
-    section = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _SECTION_HEADER.match(line):
-            section = _strip_quotes(header.group(1))
-            lines.setdefault(section, number)
-        elif key := _KEY_LINE.match(line):
-            lines.setdefault(f"{section}.{_strip_quotes(key.group(1))}".lstrip("."), number)
-    return lines
 
 
 def _strip_quotes(dotted: str) -> str:

@@ -1,5 +1,6 @@
 """Load the settings from defaults, files, environment and flags, and choose the vault."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -78,7 +79,16 @@ def resolve_settings(sources: SettingSources) -> dict[str, ResolvedSetting]:
     Raises:
         SetupError: A value isn't of its setting's kind.
     """
-    return {setting.name: _resolve_setting(setting, sources) for setting in SETTINGS}
+    resolved: dict[str, ResolvedSetting] = {}
+    for setting in SETTINGS:
+        strongest = next(_candidates(setting, sources), None)
+        if strongest is None:
+            value, source, base = sources.defaults.get(setting.name, setting.default), "default", sources.cwd
+        else:
+            raw, source, base = strongest
+            value = declarations.check_value(setting, raw, place=source, base=base)
+        resolved[setting.name] = ResolvedSetting(setting=setting, value=value, source=source, base=base)
+    return resolved
 
 
 def describe_value(setting: Setting, value: SettingValue, source: str, name: str = "") -> SettingOrigin:
@@ -105,7 +115,23 @@ def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str,
     for name in _setting_names(document.values):
         if name not in known and not (name in groups and document.values.get(name) == {}):  # all of it commented out
             raise _unknown_setting_error(document, name, known)
-    return {group: _read_group(document, group) for group in _SECTION_SETTINGS}
+    sections: dict[str, dict[str, Mapping[str, object]]] = {}
+    for group, rows in _SECTION_SETTINGS.items():
+        named = _as_mapping(document.values.get(group, {}))
+        if named is None:
+            raise _not_a_section_error(document, group, group)
+        sections[group] = {}
+        for name, written in named.items():
+            title = f"{group}.{name}"
+            section = _as_mapping(written)
+            if section is None:
+                raise _not_a_section_error(document, group, title)
+            known = {f"{title}.{setting.name}" for setting in rows}
+            for full_name in (f"{title}.{key}" for key in section):
+                if full_name not in known:
+                    raise _unknown_setting_error(document, full_name, known)
+            sections[group][name] = section
+    return sections
 
 
 def describe_sections(
@@ -128,25 +154,6 @@ def describe_sections(
     )
 
 
-def _read_group(document: ConfigDocument, group: str) -> dict[str, Mapping[str, object]]:
-    mapping = _as_mapping(document.values.get(group, {}))
-    if mapping is None:
-        raise _not_a_section_error(document, group, group)
-    return {name: _check_section_names(document, group, name, section) for name, section in mapping.items()}
-
-
-def _check_section_names(document: ConfigDocument, group: str, name: str, section: object) -> Mapping[str, object]:
-    mapping = _as_mapping(section)
-    if mapping is None:
-        raise _not_a_section_error(document, group, f"{group}.{name}")
-    prefix = f"{group}.{name}."
-    known = {prefix + setting.name for setting in _SECTION_SETTINGS[group]}
-    for key in mapping:
-        if prefix + key not in known:
-            raise _unknown_setting_error(document, prefix + key, known)
-    return mapping
-
-
 def _setting_names(table: Mapping[str, object]) -> Iterator[str]:
     for name, value in table.items():
         section = _as_mapping(value)
@@ -160,18 +167,6 @@ def _setting_names(table: Mapping[str, object]) -> Iterator[str]:
 
 def _as_mapping(value: object) -> Mapping[str, object] | None:
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
-
-
-def _resolve_setting(setting: Setting, sources: SettingSources) -> ResolvedSetting:
-    for raw, source, base in _candidates(setting, sources):
-        return ResolvedSetting(
-            setting=setting,
-            value=declarations.check_value(setting, raw, place=source, base=base),
-            source=source,
-            base=base,
-        )
-    value = sources.defaults.get(setting.name, setting.default)
-    return ResolvedSetting(setting=setting, value=value, source="default", base=sources.cwd)
 
 
 def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[object, str, Path]]:
@@ -191,15 +186,11 @@ def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[obj
             if env_file.values.get(name):
                 yield env_file.values[name], f"{name} in {env_file.place(name)}", env_file.path.parent
     if sources.document:
-        value = _lookup_dotted(sources.document.values, setting.name)
+        section, _, key = setting.name.rpartition(".")
+        inner = _as_mapping(sources.document.values.get(section, {})) if section else sources.document.values
+        value = inner.get(key) if inner else None
         if value is not None:
             yield value, sources.document.place(setting.name), sources.document.path.parent
-
-
-def _lookup_dotted(table: Mapping[str, object], name: str) -> object:
-    section, _, key = name.rpartition(".")
-    inner = _as_mapping(table.get(section, {})) if section else table
-    return inner.get(key) if inner else None
 
 
 def _unknown_setting_error(document: ConfigDocument, name: str, known: set[str]) -> SetupError:
@@ -228,7 +219,19 @@ def read_vaults(document: ConfigDocument, sections: Mapping[str, Mapping[str, ob
     Raises:
         SetupError: A vault has no path, or a value of the wrong kind.
     """
-    return tuple(_read_vault(document, name, section) for name, section in sections.items())
+    vaults: list[Vault] = []
+    for name, section in sections.items():
+        checked_values = declarations.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+        if "path" not in section:
+            place = document.place(f"vaults.{name}")
+            raise SetupError(
+                f"the vault '{name}' in {place} has no path",
+                code="config_invalid",
+                hint=f'add a line to its section: path = "/the/folder/of/{name}"',
+            )
+        vault = read_section(Vault, checked_values, name=name)
+        vaults.append(replace(vault, path=_resolve_path(vault.path)))
+    return tuple(vaults)
 
 
 def choose_vault(
@@ -303,19 +306,6 @@ def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
     return own
 
 
-def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, object]) -> Vault:
-    checked_values = declarations.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
-    if "path" not in section:
-        place = document.place(f"vaults.{name}")
-        raise SetupError(
-            f"the vault '{name}' in {place} has no path",
-            code="config_invalid",
-            hint=f'add a line to its section: path = "/the/folder/of/{name}"',
-        )
-    vault = read_section(Vault, checked_values, name=name)
-    return replace(vault, path=_resolve_path(vault.path))
-
-
 def _find_named_vault(name_or_folder: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
     for vault in vaults:
         if vault.name == name_or_folder:
@@ -337,8 +327,9 @@ def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
     """Return the vault in *folder*; where it is a configured one, with what its owner says about it."""
     real = _resolve_path(folder)
     for vault in vaults:
-        if vault.path == real or _is_same_folder(vault.path, real):
-            return vault
+        with contextlib.suppress(OSError):  # one of the two isn't there
+            if vault.path == real or vault.path.samefile(real):
+                return vault
     return Vault(name=real.name or "vault", path=real)
 
 
@@ -364,13 +355,6 @@ def _resolve_path(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError):  # links in a circle
         return path.absolute()
-
-
-def _is_same_folder(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def _is_folder(path: Path) -> bool:

@@ -152,11 +152,14 @@ class PairedClients:
                     hint="`knap clients list` shows when each was last there, `knap clients revoke` takes one out",
                     code="too_many_clients",
                 )
-            self._forget_old(present)
-            name = _free_name(
-                clean_label(client.name, MAX_NAME_CHARS) or "Obsidian",
-                {each.casefold() for each in (*taken, *(one.name for one in active))},
-            )
+            oldest = (self.now() - timedelta(days=_KEPT_DAYS)).isoformat(timespec="seconds")
+            for one in present:
+                if one.revoked and one.revoked < oldest:
+                    self._file(one.name).unlink(missing_ok=True)
+            others = {each.casefold() for each in (*taken, *(one.name for one in active))}
+            wanted = clean_label(client.name, MAX_NAME_CHARS) or "Obsidian"
+            numbered = (f"{wanted} {number}" for number in range(2, len(others) + 3))
+            name = next(each for each in (wanted, *numbered) if each.casefold() not in others)
             stored = replace(
                 client,
                 name=name,
@@ -225,12 +228,6 @@ class PairedClients:
                 hint="`knap doctor` checks the state folder",
             ) from error
 
-    def _forget_old(self, present: Collection[PairedClient]) -> None:
-        oldest = (self.now() - timedelta(days=_KEPT_DAYS)).isoformat(timespec="seconds")
-        for client in present:
-            if client.revoked and client.revoked < oldest:
-                self._file(client.name).unlink(missing_ok=True)
-
     def _write(self, client: PairedClient) -> None:
         private.write_text(self._file(client.name), json.dumps(asdict(client), ensure_ascii=False, indent=2))
 
@@ -243,11 +240,6 @@ def open_paired(state_dir: Path) -> PairedClients:
 def hash_token(token: str) -> str:
     """Return the hash of a token for the configuration: ``sha256:…``; a long random text needs no slower hash."""
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _free_name(name: str, taken: Collection[str]) -> str:
-    candidates = (name, *(f"{name} {number}" for number in range(2, len(taken) + 3)))
-    return next(candidate for candidate in candidates if candidate.casefold() not in taken)
 
 
 def _read(file: Path) -> PairedClient | None:

@@ -326,7 +326,15 @@ class ServerSettings(SettingsSection):
         Raises:
             SetupError: The token is too short, or something isn't an origin, a name or a public address.
         """
-        _check_token(self.token)
+        if self.token and (
+            len(self.token) < _MIN_TOKEN_CHARS
+            or not self.token.isascii()
+            or not self.token.isprintable()
+            or " " in self.token
+        ):
+            raise _invalid_setting_error(
+                "server.token", "it has to have at least 24 letters, digits and signs", "`knap token new` makes one"
+            )
         origins = tuple(one.rstrip("/").lower() for one in self.origins)
         _check_forms("server.origins", origins, _ORIGIN, "write each as scheme://host, or scheme://host:port")
         if ANY_LOCAL_PAGE in origins:
@@ -341,13 +349,6 @@ class ServerSettings(SettingsSection):
         if public_host and public_host not in hosts:
             hosts = (*hosts, public_host)
         return replace(self, host=self.host or "127.0.0.1", origins=origins, hosts=hosts, public_url=public_url)
-
-
-def _check_token(token: str) -> None:
-    if token and (len(token) < _MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token):
-        raise _invalid_setting_error(
-            "server.token", "it has to have at least 24 letters, digits and signs", "`knap token new` makes one"
-        )
 
 
 def _check_forms(name: str, values: tuple[str, ...], form: re.Pattern[str], hint: str) -> None:

@@ -19,7 +19,7 @@ from knapper.config.declarations import (
     settings_of,
 )
 from knapper.config.files import ConfigDocument, UnusedVariable
-from knapper.config.paired import PairedClient, PairedClients, open_paired
+from knapper.config.paired import PairedClients, open_paired
 from knapper.config.sections import (
     AgentSettings,
     AudioSettings,
@@ -326,13 +326,11 @@ class Settings(SettingsSection):
         if configured is not None:
             return configured
         paired = None if name in access.CLIENT_KINDS else self.paired.find(name)
-        return ClientSettings(grants=access.default_grants(name)) if paired is None else self._paired_client(paired)
-
-    def _paired_client(self, client: PairedClient) -> ClientSettings:
-        """Return a paired client's rules: a person's in the vault it was paired for, and none once it is revoked."""
-        if client.revoked:
+        if paired is None:
+            return ClientSettings(grants=access.default_grants(name))
+        if paired.revoked:
             nothing = Grants(
-                client=client.name,
+                client=paired.name,
                 kind="named",
                 capabilities=frozenset(),
                 is_read_only=True,
@@ -340,10 +338,11 @@ class Settings(SettingsSection):
                 large="refuse",
             )
             return ClientSettings(grants=nothing, vaults=_NO_VAULTS)
+        # A person's rules, in the vault that it was paired for.
         known = (*self.vaults, *((self.choice,) if isinstance(self.choice, Vault) else ()))
         # By the folder: two folders that are served one after the other may have one name.
-        names = tuple(dict.fromkeys(vault.name for vault in known if str(vault.path) == client.folder))
-        return ClientSettings(grants=access.default_grants(client.name, "person"), vaults=names or _NO_VAULTS)
+        names = tuple(dict.fromkeys(vault.name for vault in known if str(vault.path) == paired.folder))
+        return ClientSettings(grants=access.default_grants(paired.name, "person"), vaults=names or _NO_VAULTS)
 
 
 SETTINGS = settings_of(Settings)
@@ -459,18 +458,14 @@ def read_clients(
     """
     read = tuple(_read_client(document, name, section) for name, section in sections.items())
     for client in read:
-        _check_vaults(document, client, vaults)
+        for name in client.vaults:
+            if name not in vaults:
+                raise SetupError(
+                    f"there is no vault '{name}' ({document.place(f'clients.{client.name}.vaults')})",
+                    code="config_invalid",
+                    hint=declarations.did_you_mean(name, vaults, "give the vault a section [vaults.NAME]"),
+                )
     return read
-
-
-def _check_vaults(document: ConfigDocument, client: ClientSettings, vaults: Collection[str]) -> None:
-    for name in client.vaults:
-        if name not in vaults:
-            raise SetupError(
-                f"there is no vault '{name}' ({document.place(f'clients.{client.name}.vaults')})",
-                code="config_invalid",
-                hint=declarations.did_you_mean(name, vaults, "give the vault a section [vaults.NAME]"),
-            )
 
 
 def _read_client(document: ConfigDocument, name: str, written: Mapping[str, object]) -> ClientSettings:

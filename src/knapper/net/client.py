@@ -95,13 +95,30 @@ class HttpClient:
         Raises:
             SetupError: The address or the key can't be used.
         """
-        url = _parse_base_url(base_url)
+        hint = "write it as http://localhost:11434/v1 or https://api.example.org/v1"
+        try:
+            url = httpx2.URL(base_url.strip())
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise SetupError("the server's address can't be read", hint=hint) from error
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise SetupError("the server's address has no http:// or https:// and host", hint=hint)
+        headers = {
+            "User-Agent": f"knapper/{__version__}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+        }
+        if key := api_key.strip():
+            if not _KEY_FORM.fullmatch(key):
+                problem = "the API key holds characters that no key has"
+                raise SetupError(problem, hint="copy it again, without line breaks")
+            headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
         self.origin = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
         """The server's address without path and credentials, which may be secret."""
         self._max_bytes = max_bytes
         self._http = httpx2.Client(
             base_url=url,
-            headers=_headers(api_key, key_header),
+            headers=headers,
             timeout=_CONNECT_S,
             follow_redirects=False,
             trust_env=env_proxies,
@@ -157,10 +174,26 @@ class HttpClient:
         request.extensions["timeout"] = timeout.as_dict()
         try:
             with contextlib.closing(self._http.send(request, stream=True)) as response:
-                body = self._read_body(response, deadline)
+                chunks: list[bytes] = []
+                size = 0
+                for chunk in response.iter_bytes():
+                    size += len(chunk)
+                    if size > self._max_bytes:
+                        raise Oversized(
+                            f"{self.origin} sent more than {self._max_bytes:,} bytes",
+                            hint="check that the address is that of an API",
+                        )
+                    if time.monotonic() > deadline:
+                        raise httpx2.ReadTimeout("the answer took too long", request=response.request)
+                    chunks.append(chunk)
+                body = b"".join(chunks)
                 return HttpResponse(status=response.status_code, headers=dict(response.headers), body=body)
         except httpx2.TimeoutException as error:
-            raise self._timeout_error(timeout_s) from error
+            raise Unreachable(
+                f"{self.origin} didn't answer within {timeout_s:g} seconds",
+                hint="check that the server isn't overloaded, or allow it more time",
+                code="timeout",
+            ) from error
         except httpx2.RequestError as error:
             raise Unreachable(
                 f"{self.origin} can't be reached ({type(error).__name__})",
@@ -180,51 +213,3 @@ class HttpClient:
     ) -> None:
         """Close it."""
         self.close()
-
-    def _read_body(self, response: httpx2.Response, deadline: float) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        for chunk in response.iter_bytes():
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise Oversized(
-                    f"{self.origin} sent more than {self._max_bytes:,} bytes",
-                    hint="check that the address is that of an API",
-                )
-            if time.monotonic() > deadline:
-                raise httpx2.ReadTimeout("the answer took too long", request=response.request)
-            chunks.append(chunk)
-        return b"".join(chunks)
-
-    def _timeout_error(self, timeout_s: float) -> Unreachable:
-        return Unreachable(
-            f"{self.origin} didn't answer within {timeout_s:g} seconds",
-            hint="check that the server isn't overloaded, or allow it more time",
-            code="timeout",
-        )
-
-
-def _parse_base_url(base_url: str) -> httpx2.URL:
-    hint = "write it as http://localhost:11434/v1 or https://api.example.org/v1"
-    try:
-        url = httpx2.URL(base_url.strip())
-    except (httpx2.InvalidURL, ValueError) as error:
-        raise SetupError("the server's address can't be read", hint=hint) from error
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise SetupError("the server's address has no http:// or https:// and host", hint=hint)
-    return url
-
-
-def _headers(api_key: str, key_header: str) -> dict[str, str]:
-    headers = {
-        "User-Agent": f"knapper/{__version__}",
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        "Content-Type": "application/json",
-    }
-    if not api_key.strip():
-        return headers
-    if not _KEY_FORM.fullmatch(api_key.strip()):
-        raise SetupError("the API key holds characters that no key has", hint="copy it again, without line breaks")
-    bearer = "Bearer " if key_header == "Authorization" else ""
-    return headers | {key_header: f"{bearer}{api_key.strip()}"}

@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
 import httpcore2
@@ -67,7 +67,11 @@ def is_public(address: str) -> bool:
         return False
     if isinstance(parsed, IPv4Address):
         return not any(parsed in network for network in _SPECIAL_V4)
-    return _is_public_v6(parsed)
+    if parsed.scope_id is not None:
+        return False
+    if parsed in _NAT64:
+        return is_public(str(IPv4Address(parsed.packed[-4:])))
+    return parsed in _GLOBAL_V6 and not any(parsed in network for network in _SPECIAL_V6)
 
 
 def all_public(addresses: Sequence[str]) -> bool:
@@ -78,14 +82,6 @@ def all_public(addresses: Sequence[str]) -> bool:
 def is_local_name(host: str) -> bool:
     """Return whether a name is reserved for the own machine or network, so that it needn't be looked up."""
     return any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
-
-
-def _is_public_v6(address: IPv6Address) -> bool:
-    if address.scope_id is not None:
-        return False
-    if address in _NAT64:
-        return is_public(str(IPv4Address(address.packed[-4:])))
-    return address in _GLOBAL_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +116,13 @@ def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
     for entry in entries:
         text = entry.strip()
         parent = text.removeprefix("*.")
-        url = _parse_entry(parent, entry)
+        hint = "write example.org, *.example.org, or localhost:9000"
+        try:
+            url = urls.parse(f"http://{parent}")
+        except BadAddress as error:
+            raise SetupError(f"'{entry}' in the list of hosts is no host", hint=hint, code="config_invalid") from error
+        if url.target != "/" or "/" in parent:
+            raise SetupError(f"'{entry}' in the list of hosts is more than a host", hint=hint, code="config_invalid")
         if parent != text:
             parents.append(f".{url.host}")
         elif text.endswith(f":{url.port}") and not text.endswith("]"):
@@ -130,20 +132,10 @@ def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
     return HostAllowlist(names=frozenset(names), parents=tuple(parents), host_ports=frozenset(host_ports))
 
 
-def _parse_entry(text: str, entry: str) -> Url:
-    hint = "write example.org, *.example.org, or localhost:9000"
-    try:
-        url = urls.parse(f"http://{text}")
-    except BadAddress as error:
-        raise SetupError(f"'{entry}' in the list of hosts is no host", hint=hint, code="config_invalid") from error
-    if url.target != "/" or "/" in text:
-        raise SetupError(f"'{entry}' in the list of hosts is more than a host", hint=hint, code="config_invalid")
-    return url
-
-
 _INFLATE_WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 _INFLATE_STEP: Final = 65_536
 ACCEPTED_ENCODINGS: Final = "gzip, deflate"
+_ACCEPTED_TYPES: Final = b"text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.1"
 
 
 def decode_body(parts: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
@@ -465,7 +457,7 @@ class Guard:
         """
         allowlist = None if allowed_hosts is None else parse_hosts(allowed_hosts)
         fetch = _Fetch(self._limits, self._dialer, allowlist, urls.parse(url).host)
-        return fetch.run(urls.parse(url), accepts or _accept_any)
+        return fetch.run(urls.parse(url), accepts or (lambda _: True))
 
 
 class _Fetch:
@@ -487,8 +479,22 @@ class _Fetch:
             for _ in range(self._limits.redirects):
                 if isinstance(outcome, FetchedResponse):
                     return outcome
-                url = self._redirect_url(url, outcome)
-                outcome = self._request(url, self._next_pins(url), accepts)
+                try:
+                    following = urls.join(url, outcome)
+                except BadAddress as error:
+                    raise self._redirect_error() from error
+                if url.scheme == "https" and following.scheme == "http" and url.host != following.host:
+                    raise NotPublic(
+                        f"{self._name} redirects to another host without encryption",
+                        hint="try another page",
+                        code="downgrade",
+                    )
+                url = following
+                try:
+                    pins = self._checked_addresses(url)
+                except NotPublic as error:
+                    raise self._redirect_error() from error
+                outcome = self._request(url, pins, accepts)
         if isinstance(outcome, FetchedResponse):
             return outcome
         raise NoAnswer(
@@ -508,14 +514,12 @@ class _Fetch:
             raise NotPublic(f"port {url.port} isn't one that pages are fetched from", hint="only ports 80 and 443 are")
         if not exempt and is_local_name(url.host):
             raise self._not_public_error()
-        pins = [str(url.literal)] if url.literal else self._look_up(url, exempt=exempt)
-        if not exempt and not all_public(pins):
-            raise self._not_public_error()
-        return pins
-
-    def _look_up(self, url: Url, *, exempt: bool) -> list[str]:
         try:
-            return resolve_host(self._dialer, url.host, url.port, self._deadline.remaining_s())
+            pins = (
+                [str(url.literal)]
+                if url.literal
+                else resolve_host(self._dialer, url.host, url.port, self._deadline.remaining_s())
+            )
         except TimeoutError as error:
             raise self._timeout_error() from error
         except OSError as error:
@@ -523,25 +527,9 @@ class _Fetch:
                 raise self._unreachable() from error
             # The same error as for a private address: it must not reveal whether a private name exists.
             raise self._not_public_error() from None
-
-    def _redirect_url(self, url: Url, location: str) -> Url:
-        try:
-            following = urls.join(url, location)
-        except BadAddress as error:
-            raise self._redirect_error() from error
-        if url.scheme == "https" and following.scheme == "http" and url.host != following.host:
-            raise NotPublic(
-                f"{self._name} redirects to another host without encryption",
-                hint="try another page",
-                code="downgrade",
-            )
-        return following
-
-    def _next_pins(self, url: Url) -> list[str]:
-        try:
-            return self._checked_addresses(url)
-        except NotPublic as error:
-            raise self._redirect_error() from error
+        if not exempt and not all_public(pins):
+            raise self._not_public_error()
+        return pins
 
     def _request(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> FetchedResponse | str:
         """Return the response, or the URL that it redirects to."""
@@ -554,7 +542,13 @@ class _Fetch:
                 scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
             )
             timeout = {"connect": self._limits.connect_s}
-            headers = _request_headers(url)
+            headers = [
+                (b"Host", url.authority.encode()),
+                (b"User-Agent", USER_AGENT.encode()),
+                (b"Accept", _ACCEPTED_TYPES),
+                (b"Accept-Encoding", ACCEPTED_ENCODINGS.encode()),
+                (b"Connection", b"close"),
+            ]
             with pool.stream("GET", raw_url, headers=headers, extensions={"timeout": timeout}) as response:
                 head = _ResponseHead(response)
                 if head.status in _REDIRECTS and head.header("location"):
@@ -642,17 +636,3 @@ class _ResponseHead:
             return b", ".join(values).decode("utf-8").strip()
         except UnicodeDecodeError:
             return ""
-
-
-def _request_headers(url: Url) -> list[tuple[bytes, bytes]]:
-    return [
-        (b"Host", url.authority.encode()),
-        (b"User-Agent", USER_AGENT.encode()),
-        (b"Accept", b"text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.1"),
-        (b"Accept-Encoding", ACCEPTED_ENCODINGS.encode()),
-        (b"Connection", b"close"),
-    ]
-
-
-def _accept_any(_: str) -> bool:
-    return True

@@ -136,25 +136,27 @@ class ProviderClient:
 
     def _call(self, send: Callable[[], HttpResponse]) -> object:
         for attempt in range(_TRIES):
-            answer = self._try(send, is_last=attempt == _TRIES - 1)
+            is_last = attempt == _TRIES - 1
+            try:
+                answer = send()
+            except Unreachable as error:
+                # After a time-out the caller has waited long enough.
+                if is_last or error.code == "timeout":
+                    raise
+                answer = None
             if answer is not None and answer.status not in _BUSY_STATUSES:
                 return self._read(answer)
-            if attempt < _TRIES - 1:
-                self._account.pause(_retry_pause_s(answer, attempt))
+            if not is_last:
+                pause = _FIRST_PAUSE_S * 2**attempt
+                retry_after = answer.headers.get("retry-after", "") if answer else ""
+                if retry_after.isdecimal() and len(retry_after) < len("100000"):
+                    pause = float(retry_after)
+                self._account.pause(min(pause, _LONGEST_PAUSE_S))
         raise SearchFailed(
             f"{self._account.provider} is busy, or too much was asked of it",
             hint="try again in a minute, or set another web.provider",
             code="search_busy",
         )
-
-    def _try(self, send: Callable[[], HttpResponse], *, is_last: bool) -> HttpResponse | None:
-        try:
-            return send()
-        except Unreachable as error:
-            # After a time-out the caller has waited long enough.
-            if is_last or error.code == "timeout":
-                raise
-            return None
 
     def _read(self, answer: HttpResponse) -> object:
         name = self._account.provider
@@ -170,16 +172,6 @@ class ProviderClient:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise SearchFailed(f"{name} answers with something else than JSON", hint="check web.base_url") from error
-
-
-def _retry_pause_s(answer: HttpResponse | None, attempt: int) -> float:
-    retry_after = answer.headers.get("retry-after", "") if answer else ""
-    pause = (
-        float(retry_after)
-        if retry_after.isdecimal() and len(retry_after) < len("100000")
-        else _FIRST_PAUSE_S * 2**attempt
-    )
-    return min(pause, _LONGEST_PAUSE_S)
 
 
 BRAVE_URL: Final = "https://api.search.brave.com/res/v1"
@@ -338,7 +330,9 @@ class ModelSearch:
             },
         )
         output = list_objects(response, "output")
-        return collect_hits([*_list_citations(output), *_list_sources(output)], count)
+        sources = (source for item in output for source in list_objects(item, "action", "sources"))
+        addresses = [_strip_tracking(read_text_field(source, "url")) for source in sources]
+        return collect_hits([*_list_citations(output), *((_host_of(url), url, "") for url in addresses)], count)
 
     def close(self) -> None:
         """Close the connections."""
@@ -346,31 +340,17 @@ class ModelSearch:
 
 
 def _list_citations(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
-    for item in output:
-        for part in list_objects(item, "content"):
-            answer_text = read_text_field(part, "text")
-            for annotation in list_objects(part, "annotations"):
-                if annotation.get("type") == "url_citation":
-                    yield (
-                        read_text_field(annotation, "title"),
-                        _strip_tracking(read_text_field(annotation, "url")),
-                        _cited_line(answer_text, annotation.get("start_index")),
-                    )
-
-
-def _list_sources(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
-    for item in output:
-        for source in list_objects(item, "action", "sources"):
-            url = _strip_tracking(read_text_field(source, "url"))
-            yield _host_of(url), url, ""
-
-
-def _cited_line(answer_text: str, position: object) -> str:
-    """Return the line of a citation, without its links."""
-    start = position if isinstance(position, int) and 0 <= position <= len(answer_text) else 0
-    first = answer_text.rfind("\n", 0, start) + 1
-    last = answer_text.find("\n", start)
-    return _MARKDOWN_LINK.sub("", answer_text[first : last if last >= 0 else len(answer_text)]).strip(" -*\t")
+    """Yield of each citation the title, the address, and the line that cites it, without its links."""
+    for part in (part for item in output for part in list_objects(item, "content")):
+        text = read_text_field(part, "text")
+        for annotation in list_objects(part, "annotations"):
+            if annotation.get("type") != "url_citation":
+                continue
+            position = annotation.get("start_index")
+            at = position if isinstance(position, int) and 0 <= position <= len(text) else 0
+            start, stop = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+            line = _MARKDOWN_LINK.sub("", text[start : stop if stop >= 0 else len(text)]).strip(" -*\t")
+            yield read_text_field(annotation, "title"), _strip_tracking(read_text_field(annotation, "url")), line
 
 
 def _strip_tracking(url: str) -> str:

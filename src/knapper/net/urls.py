@@ -107,8 +107,17 @@ def parse(text: str) -> Url:
     scheme = match["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
         raise BadAddress(f"addresses that begin with {scheme}: aren't fetched", hint="give an http or https address")
-    host, port = _split_authority(match["authority"], _DEFAULT_PORTS[scheme])
-    return Url(scheme=scheme, host=host, port=port, target=_quote_target(match["target"]))
+    authority = match["authority"]
+    if "@" in authority:
+        raise BadAddress("the address holds a user name or password", hint="leave out what stands before the @")
+    name, colon, digits = authority.rpartition(":")
+    if not colon or authority.endswith("]"):
+        name, digits = authority, str(_DEFAULT_PORTS[scheme])
+    if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 65_536:
+        raise BadAddress("the address has a port that isn't one", hint=_URL_HINT)
+    raw = match["target"]
+    target = raw if raw.startswith("/") else f"/{raw}"
+    return Url(scheme=scheme, host=normalize_host(name), port=int(digits), target=quote(target, safe=_UNQUOTED))
 
 
 def join(url: Url, location: str) -> Url:
@@ -139,7 +148,11 @@ def normalize_host(text: str) -> str:
         if address.scope_id is not None:
             raise BadAddress("the address names a network card", hint=_URL_HINT)
         return str(address)
-    host = _ascii_host(text).removesuffix(".")
+    try:
+        host = text if text.isascii() else idna.encode(text, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError) as error:
+        raise BadAddress("the host's name holds characters that no host has", hint=_URL_HINT) from error
+    host = host.lower().removesuffix(".")
     labels = host.split(".")
     # RFC 1035, section 2.3.4.
     if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):
@@ -149,33 +162,8 @@ def normalize_host(text: str) -> str:
     return host
 
 
-def _split_authority(authority: str, port: int) -> tuple[str, int]:
-    if "@" in authority:
-        raise BadAddress("the address holds a user name or password", hint="leave out what stands before the @")
-    host, colon, digits = authority.rpartition(":")
-    if not colon or authority.endswith("]"):
-        return normalize_host(authority), port
-    if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 65_536:
-        raise BadAddress("the address has a port that isn't one", hint=_URL_HINT)
-    return normalize_host(host), int(digits)
-
-
-def _ascii_host(host: str) -> str:
-    if host.isascii():
-        return host.lower()
-    try:
-        return idna.encode(host, uts46=True).decode("ascii").lower()
-    except (idna.IDNAError, UnicodeError) as error:
-        raise BadAddress("the host's name holds characters that no host has", hint=_URL_HINT) from error
-
-
 def _ip_literal(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return IPv6Address(host) if ":" in host else IPv4Address(host)
     except AddressValueError:
         return None
-
-
-def _quote_target(raw: str) -> str:
-    target = raw if raw.startswith("/") else f"/{raw}"
-    return quote(target, safe=_UNQUOTED)

@@ -68,7 +68,9 @@ def decode_page(body: bytes, header_charset: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
-        return body.decode(_guess_charset(body), errors="replace")
+        best_match = charset_normalizer.from_bytes(body[:_CHARSET_SAMPLE]).best()
+        guessed = find_charset(best_match.encoding) if best_match else ""
+        return body.decode(guessed or "cp1252", errors="replace")
 
 
 def is_utf16(head: bytes, header_charset: str) -> bool:
@@ -86,11 +88,6 @@ def find_charset(name: str) -> str:
         return ""
     charset = _WEB_CHARSETS.get(charset, charset)
     return charset if charset in _SUPPORTED_CHARSETS else ""
-
-
-def _guess_charset(body: bytes) -> str:
-    best_match = charset_normalizer.from_bytes(body[:_CHARSET_SAMPLE]).best()
-    return (find_charset(best_match.encoding) if best_match else "") or "cp1252"
 
 
 MAX_ATTRIBUTES: Final = 1_000
@@ -443,8 +440,9 @@ class Web:
             KnapError: As `fetch_page` raises it.
         """
         key = str(urls.parse(url))
-        cached_page = self._cached_page(key)
-        if cached_page is not None:
+        with self._lock:
+            fetched_at, cached_page = self._pages.get(key, (0.0, None))
+        if cached_page is not None and time.monotonic() - fetched_at < _CACHE_S:
             return cached_page
         page = fetch_page(self._guard, url, hosts=self._options.hosts)
         with self._lock:
@@ -467,11 +465,6 @@ class Web:
                 self._provider = self._open_provider()
             return self._provider
 
-    def _cached_page(self, key: str) -> Page | None:
-        with self._lock:
-            fetched_at, page = self._pages.get(key, (0.0, None))
-            return page if page is not None and time.monotonic() - fetched_at < _CACHE_S else None
-
 
 def open_web(options: WebOptions, *, dialer: Dialer | None = None) -> Web:
     """Build the configured web access; nothing is sent yet.
@@ -492,7 +485,13 @@ def _make_provider(options: WebOptions) -> SearchProvider:
     )
     match options.provider:
         case "ddgs":
-            return _make_duckduckgo(options)
+            if options.base_url:
+                raise SetupError(
+                    "web.base_url has no meaning for the provider ddgs",
+                    hint="take it out, or set web.provider to tavily, brave, serper or model",
+                    code="config_invalid",
+                )
+            return DuckDuckGo(timeout_s=options.timeout_s)
         case "tavily":
             return Tavily(account)
         case "brave":
@@ -501,13 +500,3 @@ def _make_provider(options: WebOptions) -> SearchProvider:
             return Serper(account)
         case "model":
             return ModelSearch(account, model=options.model)
-
-
-def _make_duckduckgo(options: WebOptions) -> SearchProvider:
-    if options.base_url:
-        raise SetupError(
-            "web.base_url has no meaning for the provider ddgs",
-            hint="take it out, or set web.provider to tavily, brave, serper or model",
-            code="config_invalid",
-        )
-    return DuckDuckGo(timeout_s=options.timeout_s)

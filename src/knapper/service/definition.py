@@ -175,12 +175,16 @@ class SystemRunner:
 def detect_machine() -> MachineFacts:
     """Return the facts of this machine."""
     system: System = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")  # pyright: ignore[reportAssignmentType]
+    import getpass  # noqa: PLC0415 - only services need it
+
+    user = getpass.getuser()
+    domain = os.environ.get("USERDOMAIN", "") if system == "windows" else ""  # noqa: TID251 - a fact of the machine, no setting
     return MachineFacts(
         system=system,
         home=Path.home(),
         config=platformdirs.user_config_path(),
         logs=platformdirs.user_log_path("knapper", appauthor=False),
-        user=_account_name(system),
+        user=f"{domain}\\{user}" if domain else user,
         uid=os.getuid() if hasattr(os, "getuid") else 0,
     )
 
@@ -221,7 +225,11 @@ def check(result: CommandResult, command: Sequence[str]) -> CommandResult:
     if result.code == 0:
         return result
     reason = (result.stderr or result.stdout).strip() or f"exit code {result.code}"
-    raise SetupError(f"`{' '.join(command)}` failed: {reason}", hint=_failure_hint(reason), code="service_failed")
+    hint = "`knap service install --dry-run` shows what the system was given"
+    if "Failed to connect to bus" in reason or "No medium found" in reason:
+        way = "log in directly, run `loginctl enable-linger` as root, or start `knap serve` yourself"
+        hint = f"there is no user session of systemd here: {way}"
+    raise SetupError(f"`{' '.join(command)}` failed: {reason}", hint=hint, code="service_failed")
 
 
 def check_text(text: str) -> str:
@@ -254,18 +262,3 @@ def write_definition(file: Path, data: bytes) -> None:
         raise StorageError(
             f"{file} can't be written: {error.strerror or error}", hint="look at the folder's permissions"
         ) from error
-
-
-def _account_name(system: System) -> str:
-    import getpass  # noqa: PLC0415 - only services need it
-
-    user = getpass.getuser()
-    domain = os.environ.get("USERDOMAIN", "") if system == "windows" else ""  # noqa: TID251 - a fact of the machine, no setting
-    return f"{domain}\\{user}" if domain else user
-
-
-def _failure_hint(reason: str) -> str:
-    if "Failed to connect to bus" in reason or "No medium found" in reason:
-        way = "log in directly, run `loginctl enable-linger` as root, or start `knap serve` yourself"
-        return f"there is no user session of systemd here: {way}"
-    return "`knap service install --dry-run` shows what the system was given"

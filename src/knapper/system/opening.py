@@ -171,10 +171,7 @@ class FolderChain:
             # Windows: the entries know their status, or ask by the path.
             with list_folder(f"{self.root}/{folder}".rstrip("/") or "/", system=self._system) as listed:
                 return listed
-        with os.scandir(self._descend_to(folder.rstrip("/").split("/") if folder else [])) as scanned:
-            return list(scanned)
-
-    def _descend_to(self, names: list[str]) -> int:
+        names = folder.rstrip("/").split("/") if folder else []
         shared = 0
         while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
             shared += 1
@@ -185,7 +182,8 @@ class FolderChain:
             below = os.open(name, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=self._descriptors[-1])
             self._names.append(name)
             self._descriptors.append(below)
-        return self._descriptors[-1]
+        with os.scandir(self._descriptors[-1]) as scanned:
+            return list(scanned)
 
     def _close_below(self, depth: int) -> None:
         while len(self._names) > depth:
@@ -274,30 +272,26 @@ def _open(path: str, flags: int, system: System) -> int:
     if system.no_links_flag:
         return os.open(path, flags | system.no_links_flag)
     if system.has_openat:
-        return _descend(path, flags)
-    return _open_and_check(path, flags, system.final_path)
-
-
-def _descend(path: str, flags: int) -> int:
-    *folders, name = path.rstrip("/").split("/")
-    # O_NOFOLLOW applies to the last part of a path only, so that each part is opened by itself.
-    descriptor = os.open("/", flags if not name else _PASSED_FLAGS)
-    if not name:
-        return descriptor
-    try:
-        for folder in folders[1:]:
-            below = os.open(folder, _PASSED_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
+        *folders, name = path.rstrip("/").split("/")
+        # O_NOFOLLOW applies to the last part of a path only, so that each part is opened by itself.
+        descriptor = os.open("/", flags if not name else _PASSED_FLAGS)
+        if not name:
+            return descriptor
+        try:
+            for folder in folders[1:]:
+                below = os.open(folder, _PASSED_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+            return os.open(name, flags | _NO_FOLLOW, dir_fd=descriptor)
+        finally:
             os.close(descriptor)
-            descriptor = below
-        return os.open(name, flags | _NO_FOLLOW, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _open_and_check(path: str, flags: int, final_path: FinalPath) -> int:
     descriptor = os.open(path, flags)
     try:
-        is_right = _has_opened(descriptor, path, final_path)
+        if opened := system.final_path(descriptor):
+            is_right = _is_same(opened, path)
+        else:
+            # The disk's driver doesn't tell: what the path leads to now has to be what was opened, without a link.
+            is_right = _is_same(os.path.realpath(path), path) and os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except BaseException:
         os.close(descriptor)
         raise
@@ -305,13 +299,6 @@ def _open_and_check(path: str, flags: int, final_path: FinalPath) -> int:
         os.close(descriptor)
         raise OSError(errno.ELOOP, _LINK_ON_THE_WAY, path)
     return descriptor
-
-
-def _has_opened(descriptor: int, path: str, final_path: FinalPath) -> bool:
-    if opened := final_path(descriptor):
-        return _is_same(opened, path)
-    # A disk whose driver doesn't tell: what the path leads to now has to be what was opened, without a link.
-    return _is_same(os.path.realpath(path), path) and os.path.samestat(os.fstat(descriptor), os.lstat(path))
 
 
 def _refuse_links(path: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from knapper.changes.drafts import LinkRewrite, Request
     from knapper.changes.proposals.taint import Reader, Taints
-    from knapper.changes.writer import FileReport, Submission
+    from knapper.changes.writer import Submission
     from knapper.index.catalog import CatalogEntry
     from knapper.tools.shapes.read import Page
     from knapper.tools.shapes.write import ReviewFields, ReviewPlaces, RewrittenLink, WriteResult, WrittenFile
@@ -72,9 +72,15 @@ def mark_if_foreign(context: Context, note: Note) -> bool:
     """
     block = note.outline.frontmatter
     is_foreign = _check_and_mark(context, note.path, block.values if block else {})
-    if not is_foreign:
-        _mark_if_pending(context, note)
-    return is_foreign
+    if is_foreign or not note.may_have_pending or context.rights.grants.is_person:
+        return is_foreign
+    from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
+
+    block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
+    proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
+    if proposal:
+        mark_tainted(context, f"proposal {proposal}")
+    return False
 
 
 def is_foreign_note(context: Context, note: Note) -> bool:
@@ -129,18 +135,6 @@ def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, J
     return is_foreign
 
 
-def _mark_if_pending(context: Context, note: Note) -> None:
-    """Taint the client if an edit that waits in a note was proposed by one that had read foreign text."""
-    if not note.may_have_pending or context.rights.grants.is_person:
-        return
-    from knapper.vault import pending  # noqa: PLC0415 - most notes have no such edits
-
-    block_ids = [block.id for block in pending.find_pending(note.raw, note.outline) if block.id]
-    proposal = context.writer.proposals.note_blocks.find_tainted(block_ids) if block_ids else ""
-    if proposal:
-        mark_tainted(context, f"proposal {proposal}")
-
-
 def submit_one(context: Context, request: Request) -> WriteResult:
     """Submit one request, and return the answer with the file's path and current hash.
 
@@ -154,7 +148,7 @@ def submit_one(context: Context, request: Request) -> WriteResult:
     if file is not None:
         is_done = submission.status == "applied"
         answer["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
-        answer["hash"] = _current_hash(file, is_done=is_done)
+        answer["hash"] = file.after_hash if is_done else file.before_hash  # what it is now
     return _order_fields(answer)
 
 
@@ -282,12 +276,23 @@ def write_result(submission: Submission) -> WriteResult:
     if len(submission.files) == 1 and submission.status == "applied":
         file = submission.files[0]
         answer["path"], answer["hash"] = file.place, file.after_hash
+    rows: list[WrittenFile] = [
+        {
+            "path": report.path,
+            "action": report.action,
+            "target": report.target or "",
+            "before_hash": report.before_hash or "",
+            "hash": report.after_hash or "",
+            "diff": report.diff,
+        }
+        for report in submission.files
+    ]
     answer = {
         **answer,
         "reason": submission.reason,
         "change_id": submission.change_id,
         "proposal_id": submission.proposal_id,
-        "files": cut_diffs([_written_file(report) for report in submission.files]),
+        "files": cut_diffs([without_empty_parts(row) for row in rows]),
         "hidden_files": submission.hidden,
         "failures": [
             {"request": one.number, "error": one.error.message, "code": one.error.code, "hint": one.error.hint}
@@ -310,6 +315,14 @@ def rewritten_links(rewritten: Iterable[LinkRewrite]) -> list[RewrittenLink]:
     return [{"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in rewritten]
 
 
+def without_empty_parts(row: WrittenFile) -> WrittenFile:
+    """Return a file of an answer without the parts that are empty."""
+    for name in ("target", "before_hash", "hash", "diff"):
+        if not row.get(name):
+            del row[name]
+    return row
+
+
 def cut_diffs(rows: Sequence[WrittenFile]) -> list[WrittenFile]:
     """Return the files of an answer with as much of their diffs as it shows; what is cut has ``diff_truncated``."""
     from knapper.changes.text import diff  # noqa: PLC0415 - a search needn't pay for what writes
@@ -324,21 +337,6 @@ def cut_diffs(rows: Sequence[WrittenFile]) -> list[WrittenFile]:
     return shown_rows
 
 
-def _written_file(report: FileReport) -> WrittenFile:
-    row: WrittenFile = {
-        "path": report.path,
-        "action": report.action,
-        "target": report.target or "",
-        "before_hash": report.before_hash or "",
-        "hash": report.after_hash or "",
-        "diff": report.diff,
-    }
-    for name in ("target", "before_hash", "hash", "diff"):
-        if not row.get(name):
-            del row[name]
-    return row
-
-
 def _submission_answer(context: Context, submission: Submission) -> WriteResult:
     answer = write_result(submission)
     if submission.status == "applied" and not submission.change_id:
@@ -346,11 +344,6 @@ def _submission_answer(context: Context, submission: Submission) -> WriteResult:
     if submission.status == "proposed":
         return {**answer, **review_fields(context, submission.proposal_id)}
     return answer
-
-
-def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
-    """Return a file's current hash; a planned or proposed change hasn't altered it."""
-    return file.after_hash if is_done else file.before_hash
 
 
 def _order_fields(answer: WriteResult) -> WriteResult:

@@ -81,16 +81,17 @@ class CancelSignal:
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call *listener* on cancellation, or now if that has happened; return a function that unsubscribes it."""
         key = object()
+
+        def forget() -> None:
+            with self._lock:
+                self._listeners.pop(key, None)
+
         with self._lock:
             if not self._is_cancelled:
                 self._listeners[key] = listener
-                return lambda: self._forget(key)
+                return forget
         listener()
         return _do_nothing
-
-    def _forget(self, key: object) -> None:
-        with self._lock:
-            self._listeners.pop(key, None)
 
 
 ScriptProfile = Literal["strict", "local", "extended"]
@@ -286,24 +287,12 @@ class SharedRefresh:
         return freshness if meaning else replace(freshness, pending=0)
 
 
-def _local_time() -> datetime:
-    return datetime.now().astimezone()
-
-
-def _ignore_progress(_done: float, _total: float, _what: str) -> None:
-    pass
-
-
 def _not_configured() -> NoReturn:
     raise SetupError("this isn't set up here", hint="`knap config` shows the settings")
 
 
 def _no_other_vault(vault: str) -> "Context":
     raise NotFound(f"there is no vault '{vault}'", code="no_vault")
-
-
-def _no_tools() -> "Sequence[ToolSignature]":
-    return ()
 
 
 def _no_tool_calls(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
@@ -323,7 +312,7 @@ class ScriptAccess:
     """Those hosts."""
     open_vault: "Callable[[str], Context]" = _no_other_vault
     """Opens another vault for the same client, by its name."""
-    tools: Callable[[], Sequence[ToolSignature]] = _no_tools
+    tools: Callable[[], Sequence[ToolSignature]] = lambda: ()
     """Lists the reading tools that scripts can call."""
     call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool_calls
     """Calls one of them by name."""
@@ -365,7 +354,7 @@ class Context:
     """What scripts may use beyond this vault."""
     vaults: tuple[str, ...] = ()
     """Names of the vaults that the client may open, the default one first."""
-    progress: Callable[[float, float, str], None] = _ignore_progress
+    progress: Callable[[float, float, str], None] = lambda _done, _total, _what: None
     """Receives done, total and a label during long work; may end the work by raising."""
     on_cancel: OnCancel = never_cancelled
     """Subscribes to the call's cancellation."""
@@ -375,7 +364,7 @@ class Context:
     """Which tools the client can call."""
     review: ReviewPlaces = ReviewPlaces()
     """Where a person decides on what the client proposes."""
-    now: Callable[[], datetime] = _local_time
+    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
     """Returns the time, with its zone."""
     mark_foreign: Callable[[str], None] | None = None
     """Receives each note or address with foreign text that is shown, where another process records it; None for the
@@ -513,7 +502,11 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
         return NotePath("/".join(entries[0].path.split("/")[: path.count("/") + 1]))
     empty_folder = _find_empty_folder(context, path)
     if empty_folder is None:
-        nearest = files.nearest_paths(path, _candidate_folders(context, path))
+        where = context.restrict(Filter())
+        # A mistyped one may mean its siblings, and the folders at the vault's root.
+        parents = (paths.parent_folder(path), "") if "/" in path else ("",)
+        folders = [each.path for parent in parents for each in context.index.catalog.folders(where, parent)]
+        nearest = files.nearest_paths(path, folders)
         hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore the vault for its folders"
         message = f"no folder {paths.quote_path(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": nearest})
@@ -556,13 +549,6 @@ def _find_empty_folder(context: Context, path: NotePath) -> NotePath | None:
         return None
     is_shown = context.view.visible(NotePath(f"{resolved.target}/note.md"))
     return resolved.path if resolved.file.is_dir() and is_shown else None
-
-
-def _candidate_folders(context: Context, path: NotePath) -> Sequence[str]:
-    """Return the folders that a mistyped one may mean: its siblings, and those at the vault's root."""
-    where = context.restrict(Filter())
-    parents = (paths.parent_folder(path), "") if "/" in path else ("",)
-    return [each.path for parent in parents for each in context.index.catalog.folders(where, parent)]
 
 
 _OPERATOR: Final = re.compile(r"!~|!=|~|=")
@@ -654,7 +640,8 @@ _MAX_NAMES: Final = 10
 def missing_names(context: Context, where: Filter) -> Iterator[str]:
     """Yield a remark for each required tag and property that no visible note has."""
     for tag in where.tags[:_MAX_NAMES]:
-        if not _has_tag(context, tag):
+        tag_filter = context.restrict(Filter(tags=(tag,), kinds=_NOTE_KINDS))
+        if not context.index.catalog.find(ListingQuery(where=tag_filter, limit=1)).entries:
             yield f"no note has the tag #{tag.removeprefix('#')}: the list of tags (`knap tags`) has the others"
     for test in where.properties[:_MAX_NAMES]:
         if test.op in _NEEDS_PROPERTY and not has_property(context, test.name):
@@ -675,8 +662,3 @@ def missing_folders(context: Context, excluded: Iterable[str]) -> Iterator[str]:
 def has_property(context: Context, name: str) -> bool:
     """Return whether some note has a property."""
     return context.index.catalog.is_set(name, context.restrict(Filter(kinds=_NOTE_KINDS)))
-
-
-def _has_tag(context: Context, tag: str) -> bool:
-    tag_filter = context.restrict(Filter(tags=(tag,), kinds=_NOTE_KINDS))
-    return bool(context.index.catalog.find(ListingQuery(where=tag_filter, limit=1)).entries)

@@ -4,7 +4,7 @@ import contextlib
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -126,7 +126,14 @@ def log_interaction(
         response=full_response or "",
         files=[_link_or_name(context, file) for file in files or ()],
     )
-    _check_entry(entry)
+    if not entry.task.strip():
+        raise BadInput("task_description is empty", hint="say in a line what was done")
+    if not (entry.summary.strip() or entry.response.strip()):
+        hint = 'give a summary; or for a conversation the summary "n/a", and the answer as full_response'
+        raise BadInput("there is nothing to log", hint=hint)
+    size = len(entry.task) + len(entry.query) + len(entry.summary) + len(entry.response)
+    if size > _MAX_ENTRY:
+        raise BadInput(f"the entry has {size:,} characters", hint=f"log at most {_MAX_ENTRY:,}", code="too_large")
     text = log_entries.compose_entry(
         entry, linkable.find_in(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
     )
@@ -153,7 +160,9 @@ def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime
     note = _read_if_exists(context, path)
     notices: tuple[str, ...] = ()
     if note is not None:
-        text = _separate_entry(note, text)
+        ends_blank = not note.raw or _ENDS_BLANK.search(note.raw)
+        _check_entry_closed(note.raw, note.raw + (b"" if ends_blank else b"\n\n") + text.encode(), note.path)
+        text = text if ends_blank else f"\n{text}"  # a blank line, so that the block above doesn't absorb it
         place = LogTarget(path=note.path)
         request = AtPosition(path=note.path, position="end", content=text, base=note.hash)
     else:
@@ -164,13 +173,6 @@ def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime
         _check_entry_closed(opening.encode(), (joined + text).encode(), path)
     options = replace(context.submit_options or SubmitOptions(), log=place)
     return _with_notices(answers.submit_one(replace(context, submit_options=options), request), notices)
-
-
-def _separate_entry(note: Note, text: str) -> str:
-    """Put a blank line before an entry, so that the block above doesn't absorb it."""
-    ends_blank = not note.raw or _ENDS_BLANK.search(note.raw)
-    _check_entry_closed(note.raw, note.raw + (b"" if ends_blank else b"\n\n") + text.encode(), note.path)
-    return text if ends_blank else f"\n{text}"
 
 
 def _check_entry_closed(before: bytes, after: bytes, path: str) -> None:
@@ -215,17 +217,6 @@ def _parse_date(context: Context, date: str) -> datetime:
         with contextlib.suppress(ValueError):  # the 31st of February
             return now.replace(year=year, month=month, day=day)
     raise BadInput(f"'{date[:40]}' is no date", hint="write it as 2026-11-22, or today, yesterday, tomorrow")
-
-
-def _check_entry(entry: LogEntry) -> None:
-    if not entry.task.strip():
-        raise BadInput("task_description is empty", hint="say in a line what was done")
-    if not (entry.summary.strip() or entry.response.strip()):
-        hint = 'give a summary; or for a conversation the summary "n/a", and the answer as full_response'
-        raise BadInput("there is nothing to log", hint=hint)
-    size = len(entry.task) + len(entry.query) + len(entry.summary) + len(entry.response)
-    if size > _MAX_ENTRY:
-        raise BadInput(f"the entry has {size:,} characters", hint=f"log at most {_MAX_ENTRY:,}", code="too_large")
 
 
 def _link_or_name(context: Context, file: str) -> str:
@@ -273,13 +264,8 @@ class _LinkableNames:
     def find_in(self, text: str) -> MentionFinder:
         """Return the linkable names that occur in a text."""
         mentioned = {mention.name for mention in MentionFinder.of(self.by_name).find(_normalize(text))}
-        return MentionFinder.of(self._linkable(mentioned))
-
-    def _linkable(self, names: set[str]) -> Iterator[str]:
-        for name in names:
-            path = self.by_name[name]
-            if path is not None and self.context.sees(path):
-                yield name
+        noted = ((name, self.by_name[name]) for name in mentioned)
+        return MentionFinder.of(name for name, path in noted if path is not None and self.context.sees(path))
 
 
 _MAX_PREFERENCE: Final = 2_000

@@ -303,7 +303,13 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> Wr
         BadInput: An item isn't such an object.
         KnapError: None of them can be moved.
     """
-    return answers.submit_several(context, [_move_request(number, one) for number, one in enumerate(moves)])
+    requests: list[Request] = []
+    for number, move in enumerate(moves):
+        source, destination = move.get("source"), move.get("destination")
+        if not (isinstance(source, str) and isinstance(destination, str) and set(move) == {"source", "destination"}):
+            raise BadInput(f"item {number} of moves can't be used", hint=_MOVE_HINT)
+        requests.append(Move(source=source, destination=destination))
+    return answers.submit_several(context, requests)
 
 
 def delete_files(context: Context, names: Sequence[str]) -> WriteResult:
@@ -335,13 +341,6 @@ def is_same_path(context: Context, source: str, destination: str) -> bool:
     except KnapError:
         return False
     return paths.name_key(source_path) == paths.name_key(destination_path)
-
-
-def _move_request(number: int, move: Mapping[str, str]) -> Request:
-    source, destination = move.get("source"), move.get("destination")
-    if not (isinstance(source, str) and isinstance(destination, str) and set(move) == {"source", "destination"}):
-        raise BadInput(f"item {number} of moves can't be used", hint=_MOVE_HINT)
-    return Move(source=source, destination=destination)
 
 
 PropertyOperation = Literal["set", "remove", "append", "rename"]
@@ -434,11 +433,12 @@ def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequenc
 
     Notes that a query selects aren't named one by one, so the caller submits the change as a proposal.
     """
-    folder_keys = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
+    keys = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
+    beginnings = tuple(f"{key}/" if key else "" for key in keys)
     selected = {
         file.path
         for file in context.view.list_files()
-        if file.kind == "note" and (not folder_keys or any(_is_below(file.path, folder) for folder in folder_keys))
+        if file.kind == "note" and (not folders or paths.name_key(file.path).startswith(beginnings))
     }
     for tag in tags:
         selected &= set(notes.notes_with_tag(context, tag))
@@ -452,10 +452,6 @@ def parse_value(name: str, text: str) -> JSONValue:
         BadInput: It begins like JSON, but isn't valid JSON.
     """
     return yaml_values.interpret_value(splices.take_snapshot(b""), name, text)
-
-
-def _is_below(path: NotePath, folder: str) -> bool:
-    return not folder or paths.name_key(path).startswith(f"{folder}/")
 
 
 def _edit_request(path: str, field: str, change: PropertyChange) -> EditProperty:

@@ -218,11 +218,13 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
 
 def _change_row(context: Context, change: Change) -> ChangeRow:
     hidden = sum(not _is_visible(context, file) for file in change.files)
+    # They went to the system's trash, which is outside the vault.
+    discarded = {step.source for step in change.steps if step.kind == "discard"}
     row: ChangeRow = {
         "id": change.id,
         "at": change.at.isoformat(timespec="seconds"),
         "client": change.client,
-        "files": _file_rows(context, change.files, trashed=_system_trashed(change)),
+        "files": _file_rows(context, change.files, trashed=discarded),
         # A reason may quote hidden files, and their number is only for the client that changed them.
         "reason": "" if hidden else change.reason,
         "run": change.run,
@@ -237,27 +239,28 @@ def _change_row(context: Context, change: Change) -> ChangeRow:
     return row
 
 
-def _no_diff(_: FileResult) -> str:
-    return ""
-
-
 def _file_rows(
     context: Context,
     files: Iterable[FileResult],
-    diff_of: Callable[[FileResult], str] = _no_diff,
+    diff_of: Callable[[FileResult], str] = lambda _: "",
     *,
     trashed: Collection[str] = (),
 ) -> list[WrittenFile]:
-    visible_files = (file for file in files if _is_visible(context, file))
-    return [
-        _file_row(file, diff_of(file), "trashed" if file.path in trashed else _file_action(file))
-        for file in visible_files
-    ]
-
-
-def _system_trashed(change: Change) -> set[str]:
-    """Return the files that went to the system's trash, which is outside the vault."""
-    return {step.source for step in change.steps if step.kind == "discard"}
+    rows: list[WrittenFile] = []
+    for file in files:
+        if not _is_visible(context, file):
+            continue
+        before, after = file.before_path, file.after_path
+        row: WrittenFile = {
+            "action": "trashed" if file.path in trashed else _file_action(file),
+            "path": before or file.path,
+            "target": (after or "") if before and after != before else "",
+            "before_hash": file.before_hash or "",
+            "hash": file.after_hash or "",
+            "diff": diff_of(file),
+        }
+        rows.append(answers.without_empty_parts(row))
+    return rows
 
 
 def _is_visible(context: Context, file: FileResult) -> bool:
@@ -274,22 +277,6 @@ def _touches(file: FileResult, path: str) -> bool:
     return not path or any(
         end == path or end.startswith(f"{path}/") or (file.is_folder and path.startswith(f"{end}/")) for end in ends
     )
-
-
-def _file_row(file: FileResult, file_diff: str, action: FileAction) -> WrittenFile:
-    before, after = file.before_path, file.after_path
-    row: WrittenFile = {
-        "action": action,
-        "path": before or file.path,
-        "target": (after or "") if before and after != before else "",
-        "before_hash": file.before_hash or "",
-        "hash": file.after_hash or "",
-        "diff": file_diff,
-    }
-    for name in ("target", "before_hash", "hash", "diff"):
-        if not row.get(name):
-            del row[name]
-    return row
 
 
 def _file_action(file: FileResult) -> FileAction:

@@ -1,6 +1,6 @@
 """List backlinks, outgoing links, broken links and orphans, and follow links over several steps."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Unpack, get_args
 
@@ -20,7 +20,6 @@ from knapper.tools.shapes.read import (
     GraphNode,
     LinkingNote,
     LinkingNotePage,
-    LinkLine,
     LinkRow,
     Neighbor,
     NeighborPage,
@@ -165,13 +164,10 @@ def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> P
 
 def link_answers(context: Context, edges: Sequence[Edge]) -> list[LinkRow]:
     """Return links as every surface shows them; taint the client if others wrote the text in them."""
-    _ = answers.mark_foreign_paths(context, (edge.source for edge in edges if _shows_own_text(edge)))
+    # Others show only the name of an existing note, and no words of their own.
+    own_text = (edge for edge in edges if edge.path is None or edge.headings or edge.block or edge.alias)
+    _ = answers.mark_foreign_paths(context, (edge.source for edge in own_text))
     return [link_answer(context, edge) for edge in edges]
-
-
-def _shows_own_text(edge: Edge) -> bool:
-    """Return whether a link shows words of its own, and not only the name of an existing note."""
-    return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
 def link_answer(context: Context, edge: Edge) -> LinkRow:
@@ -207,7 +203,9 @@ def _links_to_named(context: Context, name: str, written: str) -> tuple[list[Not
         name: The name, folded.
         written: The same as the caller wrote it.
     """
-    graph, named = context.index.graph, _notes_named(context, name)
+    graph = context.index.graph
+    candidates = (path for path in graph.lookup(name.rpartition("/")[2]) if context.sees(path))
+    named = [path for path in candidates if f"/{paths.lookup_key(path)}".endswith(f"/{name}")]
     targets = named or context.index.catalog.files_named(written, context.restrict(Filter()))
     lookup = graph.cached_lookup()
     edges = [edge for target in targets for edge in graph.incoming(target, lookup)]
@@ -216,12 +214,6 @@ def _links_to_named(context: Context, name: str, written: str) -> tuple[list[Not
         unresolved = graph.broken_links_to(paths.lookup_key(name.rpartition("/")[2]), context.sees)
         edges += [edge for edge in unresolved if paths.lookup_key(edge.target) == name]
     return targets, edges
-
-
-def _notes_named(context: Context, name: str) -> list[NotePath]:
-    """Return the notes that a name, with or without folders, may mean."""
-    candidates = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
-    return [path for path in candidates if f"/{paths.lookup_key(path)}".endswith(f"/{name}")]
 
 
 def _strip_link_syntax(note_name: str) -> str:
@@ -386,7 +378,9 @@ class _LinkTraversal:
             previous = frontier
             frontier = list[NotePath]()
             for via in previous:
-                unvisited = [neighbor for neighbor in self._neighbors(via, direction) if neighbor not in reached]
+                neighbors = self.outgoing(via) if direction != "in" else []
+                neighbors += self.incoming(via) if direction != "out" else []
+                unvisited = [neighbor for neighbor in neighbors if neighbor not in reached]
                 reached.update((neighbor, (steps, via)) for neighbor in unvisited)
                 frontier.extend(unvisited)
                 if len(reached) > _MAX_REACHED:
@@ -397,12 +391,6 @@ class _LinkTraversal:
         """Return paths with their titles, in their order."""
         entries = self._context.index.catalog.entries(note_paths)
         return [(path, entries[path].title) for path in note_paths if path in entries]
-
-    def _neighbors(self, path: NotePath, direction: LinkDirection) -> Iterator[NotePath]:
-        if direction != "in":
-            yield from self.outgoing(path)
-        if direction != "out":
-            yield from self.incoming(path)
 
     def _is_allowed(self, path: NotePath) -> bool:
         if path not in self._allowed:
@@ -448,34 +436,28 @@ def backlink_lines(context: Context, path: str, limit: int, offset: int) -> Link
     sources = list(by_source)[offset : offset + limit]
     foreign_paths = answers.mark_foreign_paths(context, sources)
     titles = dict(_LinkTraversal(context).titles(sources))
-    rows: list[LinkingNote] = [
-        {
+    rows: list[LinkingNote] = []
+    for source in sources:
+        try:
+            lines = context.view.read_bytes(source).decode("utf-8", "replace").splitlines()
+        except KnapError:  # it can't be read any more
+            lines = []
+        edges = by_source[source][:_MAX_LINES_OF_NOTE]
+        embeds = {edge.line for edge in edges if edge.kind == "embed"}
+        row: LinkingNote = {
             "path": source,
             "title": titles.get(source, paths.stem(source)),
-            "links": _link_lines(context, by_source[source][:_MAX_LINES_OF_NOTE]),
+            "links": [
+                {"line": number, "text": lines[number - 1].strip()[:_MAX_LINE_CHARS], "is_embed": number in embeds}
+                for number in dict.fromkeys(edge.line for edge in edges)
+                if 1 <= number <= len(lines)
+            ],
         }
-        for source in sources
-    ]
-    for row, source in zip(rows, sources, strict=True):
         if source in foreign_paths:
             row["foreign"] = True
+        rows.append(row)
     page = answers.page_of(rows, len(by_source), limit, offset)
     return {"path": target, **page, **search.freshness_fields(freshness)}
-
-
-def _link_lines(context: Context, edges: Sequence[Edge]) -> list[LinkLine]:
-    """Return the lines in which links of one file stand; none where it can't be read any more."""
-    try:
-        lines = context.view.read_bytes(edges[0].source).decode("utf-8", "replace").splitlines()
-    except KnapError:
-        return []
-    numbers = dict.fromkeys(edge.line for edge in edges)
-    embeds = {edge.line for edge in edges if edge.kind == "embed"}
-    return [
-        {"line": number, "text": lines[number - 1].strip()[:_MAX_LINE_CHARS], "is_embed": number in embeds}
-        for number in numbers
-        if 1 <= number <= len(lines)
-    ]
 
 
 GraphTies = Literal["links", "meaning", "both"]

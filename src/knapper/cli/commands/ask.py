@@ -124,20 +124,17 @@ def _has_unread_pipe() -> bool:
     """Return whether text waits in a pipe that the command doesn't read; False where that can't be told."""
     if os.name == "nt":
         return False
-    try:
-        descriptor = sys.stdin.fileno()
-        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-        # The end of an empty pipe can be "read", too: asking how many bytes wait tells the two apart.
-        return is_pipe and bool(select.select([descriptor], [], [], 0)[0]) and _waiting_bytes(descriptor) > 0
-    except (OSError, ValueError):
-        return False
-
-
-def _waiting_bytes(descriptor: int) -> int:
     import fcntl  # noqa: PLC0415 - Windows has none
     import termios  # noqa: PLC0415 - the same
 
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    try:
+        descriptor = sys.stdin.fileno()
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or not select.select([descriptor], [], [], 0)[0]:
+            return False
+        # The end of an empty pipe can be "read", too: asking how many bytes wait tells the two apart.
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder) > 0
+    except (OSError, ValueError):
+        return False
 
 
 def _answer_by_agents(options: GlobalOptions, config: Settings, question: str, own: AskOptions) -> ExitCode:

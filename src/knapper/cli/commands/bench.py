@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -22,7 +22,6 @@ from knapper.tools.context import Context
 if TYPE_CHECKING:
     from knapper.agents.evals.trials import MakeModel, TrialResult, TrialSetup
     from knapper.agents.pipeline.orchestrator import Agents
-    from knapper.jsontypes import JSONValue
 
 
 class BenchOptions(TypedDict):
@@ -103,7 +102,12 @@ def agent(global_options: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCod
     if global_options.as_json:
         output.write_json(result)
     else:
-        output.write(global_options, _render_result(result))
+        rows = objects_in(result["results"])
+        lines = [f"{row['task']:<32} {row['passed']}/{row['tries']}  {row['tokens']:>8} tokens" for row in rows]
+        rate = 100 * float(str(result["pass_rate"]))
+        total = f"passed {result['passed']} of {result['tries']} ({rate:.0f} %), {result['tokens']} tokens"
+        total += f", {result['seconds']} s, {result['wrong_bytes']} wrong bytes"
+        output.write(global_options, "\n".join([*lines, "", total]))
     return ExitCode.OK
 
 
@@ -131,21 +135,10 @@ def _open_bench(config: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
                 make_model = lambda task, _root: trials.make_perfect_model(task)  # noqa: E731 - the second
             elif own["scripted"] == "careless":
                 make_model = trials.make_careless_model
-            yield TrialSetup(
-                agents=agents, make_model=make_model, open_vault=lambda r, s, c: _open_vault(config, r, s, c)
-            )
 
+            def open_vault(vault: Path, state: Path, client: str) -> Context:
+                choice = Vault(name="bench", path=vault)
+                own_settings = dataclasses.replace(config, choice=choice, vaults=(), clients=(), state_dir=state)
+                return app.open_vault(own_settings, client=client)
 
-def _open_vault(config: Settings, root: Path, state: Path, client: str) -> Context:
-    vault_settings = dataclasses.replace(
-        config, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state
-    )
-    return app.open_vault(vault_settings, client=client)
-
-
-def _render_result(result: Mapping[str, "JSONValue"]) -> str:
-    rows = objects_in(result["results"])
-    lines = [f"{row['task']:<32} {row['passed']}/{row['tries']}  {row['tokens']:>8} tokens" for row in rows]
-    rate = 100 * float(str(result["pass_rate"]))
-    total = f"passed {result['passed']} of {result['tries']} ({rate:.0f} %), {result['tokens']} tokens"
-    return "\n".join([*lines, "", f"{total}, {result['seconds']} s, {result['wrong_bytes']} wrong bytes"])
+            yield TrialSetup(agents=agents, make_model=make_model, open_vault=open_vault)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.config import declarations
 from knapper.errors import NotFound
-
-if TYPE_CHECKING:
-    from knapper.config.paired import PairedClient, PairedClients
 
 
 @click.group(
@@ -49,11 +45,20 @@ def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCo
     stored = setup.read_settings(global_options).paired
     clients = stored.list_all(with_revoked=with_revoked)
     rows = [client.as_dict(stored.last_used(client)) for client in clients]
-    text = "\n".join(_summary(stored, client) for client in clients)
+    lines: list[str] = []
+    for client in clients:
+        used = stored.last_used(client)
+        device = ", ".join(filter(None, (client.device, f"vault {client.vault}")))
+        line = f"{client.name}  ({device})  paired {_local(client.paired)}"
+        if client.revoked:
+            line += f"  revoked {_local(client.revoked)}"
+        elif used:
+            line += f"  last used {used.astimezone():%Y-%m-%d %H:%M}"
+        lines.append(output.one_line(line))
     return output.print_listing(
         global_options,
         {"success": True, "results": rows, "total": len(rows)},
-        text,
+        "\n".join(lines),
         nothing="no device is paired; `knap connect` pairs one",
     )
 
@@ -96,20 +101,6 @@ def revoke(global_options: GlobalOptions, name: str) -> ExitCode:
     client = stored.revoke(name)
     fields = client.as_dict(stored.last_used(client))
     return output.print_result(global_options, {"revoked": fields}, f"revoked: {output.one_line(client.name)}")
-
-
-def _summary(stored: PairedClients, client: PairedClient) -> str:
-    used = stored.last_used(client)
-    parts = [
-        f"{client.name}  ({', '.join(filter(None, (client.device, f'vault {client.vault}')))})",
-        f"paired {_local(client.paired)}",
-        f"revoked {_local(client.revoked)}"
-        if client.revoked
-        else f"last used {used.astimezone():%Y-%m-%d %H:%M}"
-        if used
-        else "",
-    ]
-    return output.one_line("  ".join(filter(None, parts)))
 
 
 def _local(moment: str) -> str:

@@ -124,8 +124,14 @@ def install_script(shell: Shell, places: ShellPlaces) -> list[Path]:
             places.script.parent.mkdir(parents=True, exist_ok=True)
             places.script.write_text(text, encoding="utf-8", newline="\n")
             changed.append(places.script)
-        if places.rc_file is not None and _add_line(places.rc_file, f"{places.line} {MARK}"):
-            changed.append(places.rc_file)
+        if places.rc_file is not None:
+            line = f"{places.line} {MARK}".encode()
+            present = places.rc_file.read_bytes() if places.rc_file.exists() else b""
+            if line not in present:
+                places.rc_file.parent.mkdir(parents=True, exist_ok=True)
+                with places.rc_file.open("ab") as opened:
+                    opened.write((b"" if not present or present.endswith(b"\n") else b"\n") + line + b"\n")
+                changed.append(places.rc_file)
     except (OSError, UnicodeDecodeError) as error:
         raise _storage_error(error, places) from error
     return changed
@@ -151,16 +157,6 @@ def remove_script(places: ShellPlaces) -> list[Path]:
     except OSError as error:
         raise _storage_error(error, places) from error
     return changed
-
-
-def _add_line(file: Path, line: str) -> bool:
-    text = file.read_bytes() if file.exists() else b""
-    if line.encode() in text:
-        return False
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("ab") as opened:
-        opened.write((b"" if not text or text.endswith(b"\n") else b"\n") + line.encode() + b"\n")
-    return True
 
 
 def _storage_error(error: OSError | UnicodeDecodeError, places: ShellPlaces) -> StorageError:

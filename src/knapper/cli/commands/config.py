@@ -25,18 +25,6 @@ def render_settings(settings: Settings) -> str:
     return "\n".join([*lines, "", f"configuration file: {settings.config_file}{missing_note}", *unused_lines])
 
 
-def _settings_as_dict(settings: Settings) -> dict[str, object]:
-    """Return them to a program."""
-    rows = {each.name: {"value": each.value, "source": each.source, "doc": each.doc} for each in settings.origins}
-    return {
-        "success": True,
-        "config_file": str(settings.config_file),
-        "env_file": str(settings.env_file) if settings.env_file else "",
-        "settings": rows,
-        "unused": [{"name": each.name, "source": each.source, "instead": each.instead} for each in settings.unused],
-    }
-
-
 @click.group(
     "config",
     invoke_without_command=True,
@@ -61,7 +49,18 @@ def command(ctx: click.Context) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     config = setup.read_settings(global_options)
     if global_options.as_json:
-        output.write_json(_settings_as_dict(config))
+        rows = {each.name: {"value": each.value, "source": each.source, "doc": each.doc} for each in config.origins}
+        output.write_json(
+            {
+                "success": True,
+                "config_file": str(config.config_file),
+                "env_file": str(config.env_file) if config.env_file else "",
+                "settings": rows,
+                "unused": [
+                    {"name": each.name, "source": each.source, "instead": each.instead} for each in config.unused
+                ],
+            }
+        )
     else:
         output.write(global_options, render_settings(config))
     return ExitCode.OK

@@ -13,7 +13,6 @@ from knapper.cli.output import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from knapper.server.credentials import Invitation
 
 _DARK_HALVES = {"11": "█", "10": "▀", "01": "▄", "00": " "}
 
@@ -51,7 +50,15 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
         if opens:
             launching.open_link(invitation.link)
         return output.print_result(global_options, {**invitation.as_dict(), "is_running": is_running}, "")
-    output.write(global_options, _render_code(global_options, invitation))
+    lines = [
+        f"code     {click.style(invitation.code, bold=True)}   (once, within two minutes)",
+        f"vault    {output.one_line(invitation.offer.vault)}",
+        f"address  {invitation.address}",
+        f"link     {invitation.link}",
+    ]
+    if rows := invitation.qr:
+        lines += ["", *render_qr(rows, has_colours=output.wants_colour(global_options))]
+    output.write(global_options, "\n".join(lines))
     if not is_running:
         output.note(global_options, "no server runs: `knap serve` or `knap service install` starts it")
     if not address and not (settings.vault.path / ".obsidian" / "plugins" / "knapper").is_dir():
@@ -61,18 +68,6 @@ def command(global_options: GlobalOptions, name: str, address: str, *, opens: bo
     if opens:  # last, since the code is of use although nothing here opens the link
         launching.open_link(invitation.link)
     return ExitCode.OK
-
-
-def _render_code(global_options: GlobalOptions, invitation: Invitation) -> str:
-    lines = [
-        f"code     {click.style(invitation.code, bold=True)}   (once, within two minutes)",
-        f"vault    {output.one_line(invitation.offer.vault)}",
-        f"address  {invitation.address}",
-        f"link     {invitation.link}",
-    ]
-    if rows := invitation.qr:
-        lines += ["", *render_qr(rows, has_colours=output.wants_colour(global_options))]
-    return "\n".join(lines)
 
 
 def render_qr(rows: Sequence[str], *, has_colours: bool) -> list[str]:

@@ -38,7 +38,6 @@ from knapper.index.postgres.connection import UNREACHABLE
 from knapper.index.status import find_damage
 from knapper.server import addresses
 from knapper.system import private
-from knapper.tools.context import Context
 
 CheckState = Literal["ok", "warn", "fail"]
 
@@ -340,7 +339,12 @@ def check_databases(settings: Settings) -> CheckResult:
     damages = {path: damage for path in paths if (damage := storage.find_damage(path))}
     if damages:
         text = "; ".join(f"{path.name} is damaged: {damage}" for path, damage in damages.items())
-        return CheckResult(name="data", state="fail", text=text, hint=_repair_hint(list(damages)))
+        newest = [saved[0].name for path in damages if (saved := storage.list_backups(path))]
+        filled = f", adds what {' and '.join(newest)} still has" if newest else " (there is no backup)"
+        folders = dict.fromkeys(str(path.parent / private.ASIDE_NAME) for path in damages)
+        kept = f"keeps the damaged file in {' and '.join(folders)}"
+        hint = f"{_REPAIR}: it saves what can be read{filled}, and {kept}"
+        return CheckResult(name="data", state="fail", text=text, hint=hint)
     journal = loading.state_folder(settings) / JOURNAL_FILE
     if not paths:
         return CheckResult(name="data", state="ok", text="there is none yet")
@@ -352,14 +356,6 @@ def check_databases(settings: Settings) -> CheckResult:
         hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
         return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
     return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}")
-
-
-def _repair_hint(damaged: Sequence[Path]) -> str:
-    """Return how to repair some databases, with the backups and the folders that it takes."""
-    backups = [backups[0].name for path in damaged if (backups := storage.list_backups(path))]
-    filled = f", adds what {' and '.join(backups)} still has" if backups else " (there is no backup)"
-    folders = dict.fromkeys(str(path.parent / private.ASIDE_NAME) for path in damaged)
-    return f"{_REPAIR}: it saves what can be read{filled}, and keeps the damaged file in {' and '.join(folders)}"
 
 
 def _find_databases(settings: Settings) -> list[Path]:
@@ -476,7 +472,8 @@ def check_leftovers(settings: Settings) -> CheckResult | None:
         return None  # and another check tells
     with context:
         try:
-            strays = _stray_files(context)
+            state = context.writer.state
+            strays = [path.relative_to(state.root) for path in apply.find_stray_temp_files(state)]
         except KnapError as error:
             return failed_check("changes", error)
     if not strays:
@@ -486,11 +483,6 @@ def check_leftovers(settings: Settings) -> CheckResult | None:
     )
     hint = "another machine, or a power cut, left them: see whether a note's text is missing, then delete them"
     return CheckResult(name="changes", state="warn", text=f"temp files lie in the vault: {names}", hint=hint)
-
-
-def _stray_files(context: Context) -> list[Path]:
-    state = context.writer.state
-    return [path.relative_to(state.root) for path in apply.find_stray_temp_files(state)]
 
 
 def check_sandbox(settings: Settings) -> CheckResult:

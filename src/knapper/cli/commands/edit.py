@@ -10,8 +10,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import files
-from knapper.tools.context import Context
-from knapper.tools.shapes.write import WriteResult
 
 _OLD_AND_NEW = 2
 
@@ -52,6 +50,7 @@ def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **o
     OLD must occur exactly once, or exactly --count times. Positions for --at are start, end, after:HEADING, insert:N,
     replace:N-M and delete:N-M.
     """
+    content = ""
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
@@ -59,13 +58,9 @@ def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **o
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")
-    else:
-        content = ""
     with writing.open_vault(global_options, own) as context:
-        answer = files.edit_at(context, path, own["at"], content, own["expected"]) if own["at"] else None
-        answer = answer or _replace_text(context, path, text, own)
+        if len(text) == _OLD_AND_NEW:
+            answer = files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])
+        else:
+            answer = files.edit_at(context, path, own["at"], content, own["expected"])
     return writing.report_changes(global_options, answer)
-
-
-def _replace_text(context: Context, path: str, text: tuple[str, ...], own: EditOptions) -> WriteResult:
-    return files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])

@@ -130,12 +130,18 @@ def accept(global_options: GlobalOptions, proposal: str, **own: Unpack[AcceptOpt
     show` printed.
     """
     with _open_vault(global_options, dry_run=own["dry_run"]) as context:
-        digest = own["digest"] or _confirmed_digest(
-            global_options, context, proposal, is_confirmed=own["yes"] or own["dry_run"]
-        )
+        digest = own["digest"]
         if not digest:
-            output.note(global_options, "nothing is changed; it still waits")
-            return ExitCode.NOTHING
+            shown = proposals.show_proposal(context, proposal)
+            digest = str(shown["digest"])
+            if not (own["yes"] or own["dry_run"]):
+                if global_options.as_json or not output.can_ask():
+                    hint = f"give the --digest that `knap edits show {proposal}` shows, or --yes"
+                    raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
+                output.write(global_options, changes.render_proposal(shown))
+                if not output.confirm("Apply it?"):
+                    output.note(global_options, "nothing is changed; it still waits")
+                    return ExitCode.NOTHING
         answer = proposals.accept_proposal(context, proposal, digest, own["file"], own["hunk"])
     return writing.report_changes(global_options, answer)
 
@@ -184,7 +190,11 @@ def review(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> Ex
         hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
         raise BadInput("a review needs a terminal", hint=hint, code="no_terminal")
     with _open_vault(global_options, dry_run=dry_run) as context:
-        name = proposal or _newest_reviewable(context)
+        name = proposal
+        if not name:  # the newest with a part to decide; staleness shows only when it is read
+            ids = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
+            fitting = (one for one in ids if any(reviewing.reviewable_parts(proposals.show_proposal(context, one))))
+            name = next(fitting, ids[0] if ids else "")
         if not name:
             output.note(global_options, "nothing waits")
             return ExitCode.OK
@@ -270,23 +280,3 @@ def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList
     rows = [row for answer in wide for row in answer["results"]]
     total = sum(answer["total"] for answer in wide)
     return answers.page_of(rows[:number], total, number, 0)
-
-
-def _newest_reviewable(context: Context) -> str:
-    """Return the id of the newest proposal with a part to decide; staleness shows only when it is read."""
-    ids = [row["id"] for row in _waiting_proposals(context, "", _MAX_CANDIDATES)["results"]]
-    fitting = (name for name in ids if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
-    return next(fitting, ids[0] if ids else "")
-
-
-def _confirmed_digest(options: GlobalOptions, context: Context, proposal: str, *, is_confirmed: bool) -> str:
-    """Return the digest that the person confirms; empty if they decline."""
-    shown = proposals.show_proposal(context, proposal)
-    digest = str(shown["digest"])
-    if is_confirmed:
-        return digest
-    if options.as_json or not output.can_ask():
-        hint = f"give the --digest that `knap edits show {proposal}` shows, or --yes"
-        raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
-    output.write(options, changes.render_proposal(shown))
-    return digest if output.confirm("Apply it?") else ""

@@ -27,7 +27,6 @@ from knapper.index.search import SearchMode, SearchRequest
 from knapper.jsontypes import is_list, is_object
 from knapper.system.arrays import np
 from knapper.tools import shapes
-from knapper.tools.context import Context
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,9 +127,15 @@ def compare_pairs(before: Sequence[float], now: Sequence[float]) -> Difference:
     differences = np.asarray(now, np.float64) - np.asarray(before, np.float64)
     mean = float(differences.mean())
     generator = np.random.default_rng(0)
-    flipped, resampled = _sample_means(differences, generator)
-    low, high = np.percentile(resampled, _INTERVAL)
-    as_large = int((np.abs(flipped) >= abs(mean) - _TIE).sum())
+    count = len(differences)
+    flipped: list[NDArray[np.float64]] = []  # means of the differences with random signs
+    resampled: list[NDArray[np.float64]] = []  # means of differences drawn with repetition
+    for _ in range(_SAMPLES // _BLOCK):
+        signs = 1 - 2 * generator.integers(0, 2, (_BLOCK, count), np.int8)
+        flipped.append(signs @ differences / count)
+        resampled.append(differences[generator.integers(0, count, (_BLOCK, count))].mean(axis=1))
+    low, high = np.percentile(np.concatenate(resampled), _INTERVAL)
+    as_large = int((np.abs(np.concatenate(flipped)) >= abs(mean) - _TIE).sum())
     return Difference(
         before=float(np.mean(before)),
         now=float(np.mean(now)),
@@ -141,20 +146,6 @@ def compare_pairs(before: Sequence[float], now: Sequence[float]) -> Difference:
         equal=int((np.abs(differences) <= _TIE).sum()),
         worse=int((differences < -_TIE).sum()),
     )
-
-
-def _sample_means(
-    differences: NDArray[np.float64], generator: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return means of the differences with random signs, and of differences drawn with repetition."""
-    flipped: list[NDArray[np.float64]] = []
-    resampled: list[NDArray[np.float64]] = []
-    count = len(differences)
-    for _ in range(_SAMPLES // _BLOCK):
-        signs = 1 - 2 * generator.integers(0, 2, (_BLOCK, count), np.int8)
-        flipped.append(signs @ differences / count)
-        resampled.append(differences[generator.integers(0, count, (_BLOCK, count))].mean(axis=1))
-    return np.concatenate(flipped), np.concatenate(resampled)
 
 
 def render_differences(differences: Mapping[str, Difference], queries: int) -> str:
@@ -334,15 +325,11 @@ def average_metrics(
     """Average every measure over the judged queries; one without a ranking counts as 0."""
     rows = measure_queries(rankings, judged).values()
     names = measure_query((), {})
-    return {name: _mean([row[name] for row in rows]) for name in names}
+    return {name: fmean(row[name] for row in rows) if rows else 0.0 for name in names}
 
 
 def _cumulative_gain(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(place + 1) for place, gain in enumerate(gains, 1))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0
 
 
 _METRIC_LABELS = {
@@ -476,27 +463,18 @@ def _search_collection(
         with indexing.show_progress(global_options) as on_progress:
             context.index.refresh(progress=on_progress)
             context.index.embed(progress=on_progress)
-        return _run_queries(context, collected, mode)
-
-
-def _run_queries(
-    context: Context, judged: Collection, mode: SearchMode
-) -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Run every query; return the notes found, and the times in milliseconds.
-
-    The times are those of searching alone: the index was just brought up to date, so the vault isn't looked at again,
-    and the first query, which reads the vectors from the disk, is run twice.
-    """
-    rankings: dict[str, list[str]] = {}
-    times: dict[str, float] = {}
-    where = context.restrict(Filter())
-    first = next(iter(judged.queries), None)
-    for name, text in [*([(first, judged.queries[first])] if first else []), *judged.queries.items()]:
-        question = SearchRequest(
-            text=text, mode=mode, limit=_DEPTH, per_note=1, where=where, merges_copies=True, reranks=True
-        )
-        start = time.perf_counter()
-        hits = context.index.search(question).hits
-        times[name] = (time.perf_counter() - start) * 1000
-        rankings[name] = list(dict.fromkeys(row.note for hit in hits for row in (hit.row, *hit.copies)))
-    return rankings, times
+        rankings: dict[str, list[str]] = {}
+        times: dict[str, float] = {}
+        where = context.restrict(Filter())
+        # The index was just brought up to date, so the times are those of searching alone. The first query, which reads
+        # the vectors from the disk, is run twice.
+        first = next(iter(collected.queries), None)
+        for name, text in [*([(first, collected.queries[first])] if first else []), *collected.queries.items()]:
+            question = SearchRequest(
+                text=text, mode=mode, limit=_DEPTH, per_note=1, where=where, merges_copies=True, reranks=True
+            )
+            start = time.perf_counter()
+            hits = context.index.search(question).hits
+            times[name] = (time.perf_counter() - start) * 1000
+            rankings[name] = list(dict.fromkeys(row.note for hit in hits for row in (hit.row, *hit.copies)))
+        return rankings, times

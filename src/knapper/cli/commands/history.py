@@ -51,9 +51,12 @@ def command(global_options: GlobalOptions, **own: Unpack[HistoryOptions]) -> Exi
     A piece of work is a chat session, a run or a task, with what it found, what it proposed, what became of that, and
     what was undone; or a single proposal or change that none of these made.
     """
+    before = own["before"]
+    if before and "/" not in before:  # a time, which is given in full; the end of a page is used as it is
+        before = inputs.parse_time(before).isoformat()
     query = HistoryQuery(
         limit=own["number"],
-        before=_read_place(own["before"]),
+        before=before,
         since=inputs.parse_time(own["since"]).isoformat() if own["since"] else "",
         client=own["client"],
         work=own["run"],
@@ -66,17 +69,8 @@ def command(global_options: GlobalOptions, **own: Unpack[HistoryOptions]) -> Exi
     ):
         page = history.read_page(sources, query)
     text = changes.render_history(page)
-    return output.print_listing(global_options, page.as_dict(), text, nothing=_describe_nothing(own))
-
-
-def _describe_nothing(own: HistoryOptions) -> str:
-    """Return what is said where the history has no step, with what was asked for."""
     asked = {"--run": own["run"], "--note": own["note"], "--client": own["client"], "--since": own["since"]}
     named = [f"{option} {value}" for option, value in asked.items() if value]
     named += [f"--kind {kind}" for kind in own["kind"]]
-    return f"nothing in the history is of {', '.join(named)}" if named else "nothing was done"
-
-
-def _read_place(text: str) -> str:
-    """Return the end of a page as it is, and a time in full."""
-    return text if "/" in text or not text else inputs.parse_time(text).isoformat()
+    nothing = f"nothing in the history is of {', '.join(named)}" if named else "nothing was done"
+    return output.print_listing(global_options, page.as_dict(), text, nothing=nothing)

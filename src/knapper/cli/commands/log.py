@@ -56,16 +56,14 @@ def command(global_options: GlobalOptions, path: str, **own: Unpack[LogOptions])
         since=since,
     )
     nothing = "nothing was changed"
-    if path and not (global_options.as_json or answer["results"] or _is_there(global_options, path)):
-        nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
+    if path and not (global_options.as_json or answer["results"]):
+        from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
+
+        with setup.open_vault(global_options) as context:
+            try:
+                is_there = (context.view.root / path).exists() or bool(context.view.locate(path))
+            except KnapError:
+                is_there = False
+        if not is_there:
+            nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
     return output.print_listing(global_options, answer, changes.render_changes(answer), nothing=nothing)
-
-
-def _is_there(options: GlobalOptions, name: str) -> bool:
-    from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
-
-    with setup.open_vault(options) as context:
-        try:
-            return (context.view.root / name).exists() or bool(context.view.locate(name))
-        except KnapError:
-            return False

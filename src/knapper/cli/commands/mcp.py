@@ -155,9 +155,16 @@ def install(global_options: GlobalOptions, client: str, **own: Unpack[McpInstall
         name=own["name"],
     )
     report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
-    output.print_answer(
-        global_options, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"])
-    )
+    if "problem" in report:
+        text = f"{report['problem']}; enter this by hand:\n{report['content']}"
+    elif not report["changed"]:
+        text = f"{report['path']} says so already"
+    elif own["dry_run"]:
+        text = f"into {report['path']} would be entered:\n{report['content']}"
+    else:
+        backup_note = f"; what was there is in {report['backup']}" if "backup" in report else ""
+        text = f"wrote {report['path']}{backup_note}\nrestart the client to see it"
+    output.print_answer(global_options, {**report, "results": [report["path"]]}, text)
     if remark := launching.explain_variables(config, editor.title):
         output.note(global_options, remark)
     return ExitCode.OK
@@ -276,14 +283,3 @@ def _render_uninstall(report: Mapping[str, object], *, dry_run: bool) -> str:
     if dry_run:
         return f"the entry '{report['name']}' would be taken out of {report['path']}"
     return f"took '{report['name']}' out of {report['path']}; what was there is in {report['backup']}"
-
-
-def _render_install(report: Mapping[str, object], *, dry_run: bool) -> str:
-    if "problem" in report:
-        return f"{report['problem']}; enter this by hand:\n{report['content']}"
-    if not report["changed"]:
-        return f"{report['path']} says so already"
-    if dry_run:
-        return f"into {report['path']} would be entered:\n{report['content']}"
-    backup_note = f"; what was there is in {report['backup']}" if "backup" in report else ""
-    return f"wrote {report['path']}{backup_note}\nrestart the client to see it"

@@ -2,7 +2,6 @@
 
 import getpass
 import sys
-from collections.abc import Mapping
 
 import click
 
@@ -12,7 +11,6 @@ from knapper.app import models
 from knapper.cli import inputs, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.config import Settings
 from knapper.errors import BadInput, SetupError
 from knapper.jsontypes import strings_in
 
@@ -45,7 +43,11 @@ def command(ctx: click.Context) -> ExitCode | None:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
     config = setup.read_settings(global_options)
-    rows = [_model_row(config, one) for one in (models.resolve_models(config) if config.model.name else [])]
+    rows: list[dict[str, object]] = []
+    for model in models.resolve_models(config) if config.model.name else []:
+        secret = models.configured_keys(config).find(model)
+        reply = names.check_server(model, secret).as_dict()
+        rows.append({"model": str(model), "key": "set" if secret else "none", **reply})
     # Check for an Ollama server, whether or not one is configured.
     ollama = ModelName(provider="ollama", name="*", base_url=config.model.ollama_url)
     local = {"address": config.model.ollama_url, **names.check_server(ollama, "", timeout_s=2.0).as_dict()}
@@ -53,7 +55,14 @@ def command(ctx: click.Context) -> ExitCode | None:
     if global_options.as_json:
         output.write_json(answer)
     else:
-        output.write(global_options, "\n".join(_render_rows(rows, local)))
+        lines = [f"{_state_mark(str(row['state']))} {output.plain(str(row['model']))}  {row['text']}" for row in rows]
+        model_names = strings_in(local["models"])
+        if local["state"] == "ok":
+            lines.append(f"{_state_mark('ok')} Ollama at {local['address']}: {len(model_names)} models")
+            lines += [f"    ollama:{output.plain(name)}" for name in model_names[:_MAX_SHOWN]]
+        else:
+            lines.append(f"- Ollama isn't running at {local['address']}")
+        output.write(global_options, "\n".join(lines))
         if not rows:
             output.note(global_options, _NO_MODEL)
     return ExitCode.OK if any(row["state"] == "ok" for row in rows) else ExitCode.NOTHING
@@ -80,40 +89,21 @@ def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCo
         raise BadInput(
             f"'{provider}' is no provider", hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address like http://host/v1"
         )
-    secret = "" if remove else _ask_key(provider)
-    if not remove and not secret:
-        raise BadInput("no key was given", hint="paste it at the prompt, or pipe it in")
+    secret = ""
+    if not remove:
+        try:  # a key is asked for once it is known that it can be stored
+            names.store_key(_PROBE_NAME, "")
+        except SetupError as error:
+            raise names.no_keyring_error(provider) from error
+        if output.can_ask():
+            secret = getpass.getpass(f"Key for {provider}: ").strip()
+        else:
+            secret = inputs.strip_bom(sys.stdin.readline()).strip()
+        if not secret:
+            raise BadInput("no key was given", hint="paste it at the prompt, or pipe it in")
     names.store_key(provider.rstrip("/"), secret)
     output.note(global_options, "removed" if remove else "stored in the system's keyring")
     return ExitCode.OK
-
-
-def _ask_key(provider: str) -> str:
-    """Ask for a key, once it is known that it can be stored."""
-    try:
-        names.store_key(_PROBE_NAME, "")
-    except SetupError as error:
-        raise names.no_keyring_error(provider) from error
-    if output.can_ask():
-        return getpass.getpass(f"Key for {provider}: ").strip()
-    return inputs.strip_bom(sys.stdin.readline()).strip()
-
-
-def _model_row(config: Settings, model: ModelName) -> dict[str, object]:
-    secret = models.configured_keys(config).find(model)
-    reply = names.check_server(model, secret)
-    return {"model": str(model), "key": "set" if secret else "none", **reply.as_dict()}
-
-
-def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:
-    lines = [f"{_state_mark(str(row['state']))} {output.plain(str(row['model']))}  {row['text']}" for row in rows]
-    model_names = strings_in(local["models"])
-    if local["state"] == "ok":
-        lines.append(f"{_state_mark('ok')} Ollama at {local['address']}: {len(model_names)} models")
-        lines += [f"    ollama:{output.plain(name)}" for name in model_names[:_MAX_SHOWN]]
-    else:
-        lines.append(f"- Ollama isn't running at {local['address']}")
-    return lines
 
 
 def _state_mark(state: str) -> str:

@@ -42,18 +42,14 @@ def command(global_options: GlobalOptions, path: str, **own: Unpack[NewOptions])
     text = inputs.read_text(global_options, own["text"])
     content = text if not text or text.endswith("\n") or own["text"] == inputs.STDIN else f"{text}\n"
     with writing.open_vault(global_options, own) as context:
-        answer = files.create_file(context, path, content, _parse_properties(own["prop"]))
+        values: dict[str, JSONValue] = {}
+        for assignment in own["prop"]:
+            name, sign, value = assignment.partition("=")
+            if not sign or not name.strip():
+                raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")
+            if name.strip() in values:
+                hint = f'give it once; a list is written like {name.strip()}=\'["a", "b"]\''
+                raise BadInput(f"the property '{name.strip()}' is given twice", hint=hint, code="usage")
+            values[name.strip()] = files.parse_value(name.strip(), value)
+        answer = files.create_file(context, path, content, values)
     return writing.report_changes(global_options, answer)
-
-
-def _parse_properties(assignments: tuple[str, ...]) -> dict[str, JSONValue]:
-    values: dict[str, JSONValue] = {}
-    for assignment in assignments:
-        name, sign, value = assignment.partition("=")
-        if not sign or not name.strip():
-            raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")
-        if name.strip() in values:
-            hint = f'give it once; a list is written like {name.strip()}=\'["a", "b"]\''
-            raise BadInput(f"the property '{name.strip()}' is given twice", hint=hint, code="usage")
-        values[name.strip()] = files.parse_value(name.strip(), value)
-    return values

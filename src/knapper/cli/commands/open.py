@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from knapper.vault.obsidian import KnownVault
-    from knapper.vault.parser import Note
     from knapper.vault.source import Outline
 
 
@@ -259,7 +258,12 @@ def open_note(global_options: GlobalOptions, name: str, own: OpenOptions, launch
     with setup.open_vault(global_options) as context:
         note = context.view.read(context.view.locate(name))
         root = context.view.root.absolute()
-        line = _find_line(note, own["heading"]) if own["heading"] else own["line"] or 0
+        line = own["line"] or 0
+        if own["heading"]:
+            from knapper.changes.text import positions  # noqa: PLC0415 - needed for a heading alone
+            from knapper.changes.text.splices import Snapshot  # noqa: PLC0415 - the same
+
+            line = positions.find_section(Snapshot(raw=note.raw, outline=note.outline), own["heading"]).line
     file = root / note.path
     place: OpenPlace = "obsidian" if own["only_print"] else own["place"] or choose_place(root)
     fields: dict[str, object] = {"path": note.path, "file": str(file), "line": line, "place": place}
@@ -268,30 +272,19 @@ def open_note(global_options: GlobalOptions, name: str, own: OpenOptions, launch
         if global_options.as_json:
             output.write_json({"success": code is ExitCode.OK, **fields})
         return code
-    address = _address(note, file, root, line)
-    if address.note:
-        output.note(global_options, f"note: {address.note}")
-    if not own["only_print"]:
-        launcher.start(opener_command(address.uri))
-    text = address.uri if own["only_print"] else f"opened {output.plain(note.path)} in Obsidian"
-    return output.print_result(global_options, {**fields, "uri": address.uri, "opened": not own["only_print"]}, text)
-
-
-def _find_line(note: Note, heading: str) -> int:
-    from knapper.changes.text import positions  # noqa: PLC0415 - needed for a heading alone
-    from knapper.changes.text.splices import Snapshot  # noqa: PLC0415 - the same
-
-    return positions.find_section(Snapshot(raw=note.raw, outline=note.outline), heading).line
-
-
-def _address(note: Note, file: Path, root: Path, line: int) -> ObsidianAddress:
     from knapper.server.mcp import clients  # noqa: PLC0415 - tells where programs keep their settings
     from knapper.vault import obsidian  # noqa: PLC0415 - for Obsidian alone
 
     machine = clients.detect_machine()
     known = obsidian.find_vaults(obsidian.registry_files(machine.system, home=machine.home, config=machine.config))
     heading = heading_above(note.outline, line) if line else ""
-    return obsidian_address(file, known, root, heading)
+    address = obsidian_address(file, known, root, heading)
+    if address.note:
+        output.note(global_options, f"note: {address.note}")
+    if not own["only_print"]:
+        launcher.start(opener_command(address.uri))
+    text = address.uri if own["only_print"] else f"opened {output.plain(note.path)} in Obsidian"
+    return output.print_result(global_options, {**fields, "uri": address.uri, "opened": not own["only_print"]}, text)
 
 
 def _open_in_editor(global_options: GlobalOptions, file: Path, line: int, launcher: Launcher) -> ExitCode:

@@ -9,7 +9,7 @@ import click
 from knapper.cli import launching, options, output, plugin, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.cli.plugin import BuiltPlugin, VaultPlugin
+from knapper.cli.plugin import VaultPlugin
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
@@ -128,7 +128,11 @@ def status(global_options: GlobalOptions) -> ExitCode:
     """
     settings = setup.read_settings(global_options)
     place = _place(settings)
-    status_now = place.status(_built_or_none())
+    try:
+        built = plugin.load_built()
+    except SetupError:
+        built = None
+    status_now = place.status(built)
     paired = [one.name for one in settings.paired.list_all() if one.folder == str(settings.vault.path)]
     shipped = (
         f"this installation has {status_now.shipped}" if status_now.shipped else "this installation has none built"
@@ -151,13 +155,6 @@ def status(global_options: GlobalOptions) -> ExitCode:
 
 def _place(settings: Settings) -> VaultPlugin:
     return VaultPlugin(root=settings.vault.path, lock_folder=settings.state_dir / "server")
-
-
-def _built_or_none() -> BuiltPlugin | None:
-    try:
-        return plugin.load_built()
-    except SetupError:
-        return None
 
 
 def _render(changes: Sequence[PluginChange], *, dry_run: bool) -> str:

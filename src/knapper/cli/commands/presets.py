@@ -30,13 +30,6 @@ def _render_presets(presets: Sequence[Preset]) -> str:
     return "\n".join(lines)
 
 
-def _render_preset(preset: Preset) -> str:
-    """Format a preset or the defaults, line by line."""
-    rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
-    lines = [f"{name:<8}{text}" for name, text in rows.items()]
-    return "\n".join([click.style(plain(preset.name), fg="yellow"), *lines] if preset.name else lines)
-
-
 def _agent_names(preset: Preset) -> str:
     toggles = preset.toggles
     on = {"scout": toggles.scout, "web": toggles.web, "task": toggles.task}
@@ -111,7 +104,11 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
     with _open_presets(global_options) as client_presets:
         preset = client_presets.default(name)
-    return _print_preset(global_options, preset, _render_preset(preset))
+    rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
+    lines = [f"{label:<8}{text}" for label, text in rows.items()]
+    if preset.name:
+        lines = [click.style(plain(preset.name), fg="yellow"), *lines]
+    return _print_preset(global_options, preset, "\n".join(lines))
 
 
 @command.command(
@@ -141,8 +138,23 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
     An existing preset of that name is replaced.
     """
     with _open_presets(global_options) as client_presets:
-        is_known = _is_known(client_presets, name)
-        preset = _build_choice(own).apply_to(client_presets.default(own["preset"]))
+        try:
+            client_presets.presets.find(name)
+            is_known = True
+        except NotFound:
+            is_known = False
+        words = options.split_words(own["can"])
+        preset = PresetOverrides(
+            scout=own["scout"],
+            web=own["web"],
+            task=own["task"],
+            link_depth=own["depth"],
+            same_folder=own["same_folder"],
+            excluded_folders=own["exclude"] or None,
+            editable=own["editable"],
+            can=words or None,
+            added=own["add"],
+        ).apply_to(client_presets.default(own["preset"]))
         client_presets.presets.save(replace(preset, name=name))
         saved = client_presets.presets.find(name)
     return _print_preset(global_options, saved, _render_presets([saved]), replaced=is_known)
@@ -183,29 +195,6 @@ def _list_presets(options: GlobalOptions) -> ExitCode:
     rows: list[JSONValue] = [one.as_dict() for one in saved]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
     return output.print_listing(options, answer, _render_presets(saved), nothing="no preset is saved")
-
-
-def _build_choice(own: PresetOptions) -> PresetOverrides:
-    words = options.split_words(own["can"])
-    return PresetOverrides(
-        scout=own["scout"],
-        web=own["web"],
-        task=own["task"],
-        link_depth=own["depth"],
-        same_folder=own["same_folder"],
-        excluded_folders=own["exclude"] or None,
-        editable=own["editable"],
-        can=words or None,
-        added=own["add"],
-    )
-
-
-def _is_known(client_presets: VaultPresets, name: str) -> bool:
-    try:
-        _ = client_presets.presets.find(name)
-    except NotFound:
-        return False
-    return True
 
 
 def _print_preset(options: GlobalOptions, preset: Preset, text: str, **more: bool) -> ExitCode:

@@ -80,7 +80,12 @@ def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
     with writing.open_vault(global_options, own) as context:
         if arguments.operation is None:
-            _refuse_mistyped(context, arguments.paths if selection else arguments.paths[1:])
+            for word in arguments.paths if selection else arguments.paths[1:]:
+                hint = options.did_you_mean(word, (_SHOW, *_OPERATION_ARGUMENTS), "")
+                if hint and not (context.view.root / word).exists():
+                    raise BadInput(
+                        f"'{word}' is no note, and nothing that can be done with properties", hint=hint, code="usage"
+                    )
         if selection:
             matches = files.select_notes(context, folders=own["folder"], tags=own["tag"])
             arguments = replace(arguments, paths=(*arguments.paths, *matches))
@@ -94,20 +99,6 @@ def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack
                 output.write(global_options, notes.render_properties(answers))
             return ExitCode.OK
         return writing.report_changes(global_options, _change_properties(context, arguments, own, selection=selection))
-
-
-def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
-    """Refuse an argument that looks like a mistyped action and isn't a file.
-
-    Raises:
-        BadInput: There is one.
-    """
-    for word in words:
-        hint = options.did_you_mean(word, (_SHOW, *_OPERATION_ARGUMENTS), "")
-        if hint and not (context.view.root / word).exists():
-            raise BadInput(
-                f"'{word}' is no note, and nothing that can be done with properties", hint=hint, code="usage"
-            )
 
 
 def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import sys
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import click
 
@@ -12,9 +12,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 from knapper.tools import shapes
-
-if TYPE_CHECKING:
-    from knapper.tools.shapes.read import NoteText
 
 _LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
 _LAST_LINE = 1_000_000_000
@@ -53,7 +50,27 @@ def command(global_options: GlobalOptions, path: str, **own: Unpack[ReadOptions]
         global_options, path
     ):
         return ExitCode.OK
-    answer = _read_part(global_options, path, own)
+    if own["section"] and own["lines"]:
+        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
+    if own["lines"]:
+        match = _LINE_RANGE.fullmatch(own["lines"].strip())
+        if match is None:
+            raise BadInput(f"'{own['lines']}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
+        first = int(match["first"])
+        last = int(match["last"] or _LAST_LINE) if "-" in own["lines"] else first
+        answer = calls.call(
+            global_options, "reading.read_lines", path=path, first=first, last=last, line_numbers=own["numbers"]
+        )
+    else:
+        answer = calls.call(
+            global_options,
+            "reading.read_file",
+            path=path,
+            offset=0,
+            length=shapes.MAX_LENGTH,
+            heading=own["section"],
+            line_numbers=own["numbers"],
+        )
     if global_options.as_json:
         output.write_json(answer)
         return ExitCode.OK
@@ -70,48 +87,13 @@ def _write_bytes(options: GlobalOptions, path: str) -> bool:
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None or sys.stdout.isatty():
         return False
-    stream.write(_bytes_from_server(options, path) or _bytes_from_file(options, path))
-    return True
-
-
-def _bytes_from_server(options: GlobalOptions, path: str) -> bytes | None:
-    """Return the note's bytes where the server's text, written as UTF-8, is what the whole file holds."""
     answer = calls.ask_server(options, "reading.read_file", {"path": path, "length": shapes.MAX_LENGTH})
-    if answer is None:
-        return None
-    raw = str(answer["content"]).encode(errors="surrogatepass")
-    return raw if answer["hash"] == f"sha256:{hashlib.sha256(raw).hexdigest()}" else None
+    raw = str(answer["content"]).encode(errors="surrogatepass") if answer is not None else b""
+    # The server's text counts where it is, written as UTF-8, what the whole file holds.
+    if answer is None or answer["hash"] != f"sha256:{hashlib.sha256(raw).hexdigest()}":
+        from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
 
-
-def _bytes_from_file(options: GlobalOptions, path: str) -> bytes:
-    from knapper.cli import setup  # noqa: PLC0415 - what a server answers needs no vault
-
-    with setup.open_vault(options) as context:
-        return context.view.read(context.view.locate(path)).raw
-
-
-def _read_part(options: GlobalOptions, path: str, own: ReadOptions) -> "NoteText":
-    if own["section"] and own["lines"]:
-        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
-    if own["lines"]:
-        first, last = _parse_lines(own["lines"])
-        return calls.call(options, "reading.read_lines", path=path, first=first, last=last, line_numbers=own["numbers"])
-    return calls.call(
-        options,
-        "reading.read_file",
-        path=path,
-        offset=0,
-        length=shapes.MAX_LENGTH,
-        heading=own["section"],
-        line_numbers=own["numbers"],
-    )
-
-
-def _parse_lines(text: str) -> tuple[int, int]:
-    match = _LINE_RANGE.fullmatch(text.strip())
-    if match is None:
-        raise BadInput(f"'{text}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
-    first = int(match["first"])
-    if match["last"]:
-        return first, int(match["last"])
-    return first, _LAST_LINE if "-" in text else first
+        with setup.open_vault(options) as context:
+            raw = context.view.read(context.view.locate(path)).raw
+    stream.write(raw)
+    return True

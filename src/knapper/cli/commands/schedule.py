@@ -213,16 +213,6 @@ def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOpt
     """
     if sum([own["daily"], own["weekly"] is not None, own["changed"] is not None]) > 1:
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
-    fields = _edited_fields(own)
-    if not fields:
-        raise BadInput("nothing is to be changed", hint="`knap schedule edit --help` lists the options", code="usage")
-    with _open_store(global_options) as (hub, store):
-        changed = schedules.edit(hub, store, hub.vaults[0], "cli", name, lambda one: replace(one, **fields))
-        return _print_schedule(global_options, changed, "changed")
-
-
-def _edited_fields(own: ScheduleEditOptions) -> dict[str, Any]:
-    """Return the fields of a schedule that the options change."""
     fields: dict[str, Any] = {
         "agent": own["agent"],
         "folder": own["changed"],
@@ -239,7 +229,12 @@ def _edited_fields(own: ScheduleEditOptions) -> dict[str, Any]:
         fields["cadence"] = "daily"
     elif own["weekly"] is not None or own["changed"] is not None:
         fields["cadence"] = "changed" if own["weekly"] is None else "weekly"
-    return {field: value for field, value in fields.items() if value is not None}
+    fields = {field: value for field, value in fields.items() if value is not None}
+    if not fields:
+        raise BadInput("nothing is to be changed", hint="`knap schedule edit --help` lists the options", code="usage")
+    with _open_store(global_options) as (hub, store):
+        changed = schedules.edit(hub, store, hub.vaults[0], "cli", name, lambda one: replace(one, **fields))
+        return _print_schedule(global_options, changed, "changed")
 
 
 @command.command(

@@ -18,29 +18,6 @@ _EXIT_CODES: Final[Mapping[ScriptExit, ExitCode]] = {
 }
 
 
-def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> None:
-    """Print the result, and on the error stream the script's output, errors and proposals.
-
-    Args:
-        options: The shared options.
-        outcome: What became of the script.
-        vault: The chosen vault; proposals in another one are printed with its name.
-    """
-    if outcome.stdout:
-        output.note(options, output.plain(outcome.stdout.rstrip("\n")))
-    if outcome.ok:
-        output.write(options, output.dump_json(outcome.result))
-    else:
-        click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
-    for one in outcome.proposals:
-        where = "" if one.vault == vault else f" -v {shlex.quote(one.vault)}"
-        output.note(options, f"waits for your word: `knap edits show {one.id}{where}`")
-    if outcome.wall_notice:
-        click.echo(output.plain(f"note: {outcome.wall_notice}"), err=True)
-    usage = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"
-    output.note(options, f"{usage}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else usage)
-
-
 class ScriptOptions(TypedDict):
     """The command's own options."""
 
@@ -111,5 +88,17 @@ def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -
 
         output.write_json(bridge.result_answer(outcome))
     else:
-        _print_outcome(options, outcome, vault)
+        if outcome.stdout:
+            output.note(options, output.plain(outcome.stdout.rstrip("\n")))
+        if outcome.ok:
+            output.write(options, output.dump_json(outcome.result))
+        else:
+            click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
+        for one in outcome.proposals:
+            where = "" if one.vault == vault else f" -v {shlex.quote(one.vault)}"
+            output.note(options, f"waits for your word: `knap edits show {one.id}{where}`")
+        if outcome.wall_notice:
+            click.echo(output.plain(f"note: {outcome.wall_notice}"), err=True)
+        usage = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"
+        output.note(options, f"{usage}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else usage)
     return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)

@@ -63,24 +63,6 @@ def command(
 
     HEADING may include its # signs, which must then match. TEXT - reads standard input.
     """
-    how = _edit_mode(own)
-    content = inputs.read_text(global_options, text, required=True)
-    with writing.open_vault(global_options, own) as context:
-        if how == "rename":
-            writing.complete_index(global_options, context)
-            answer = files.rename_anchor(context, path, heading, content.strip(), own["expected"])
-        else:
-            request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
-            answer = files.edit_section(context, request)
-    return writing.report_changes(global_options, answer)
-
-
-def _edit_mode(own: SectionOptions) -> SectionOperation | Literal["rename"]:
-    """Return the selected operation.
-
-    Raises:
-        BadInput: Several were.
-    """
     flags: dict[SectionOperation | Literal["rename"], bool] = {
         "append": own["append"],
         "prepend": own["prepend"],
@@ -92,4 +74,13 @@ def _edit_mode(own: SectionOptions) -> SectionOperation | Literal["rename"]:
     if len(modes) > 1:
         names = " and ".join("--body" if how == "replace_body" else f"--{how}" for how in modes)
         raise BadInput(f"{names} contradict each other", hint="give one of them", code="usage")
-    return modes[0] if modes else "append"
+    how = modes[0] if modes else "append"
+    content = inputs.read_text(global_options, text, required=True)
+    with writing.open_vault(global_options, own) as context:
+        if how == "rename":
+            writing.complete_index(global_options, context)
+            answer = files.rename_anchor(context, path, heading, content.strip(), own["expected"])
+        else:
+            request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
+            answer = files.edit_section(context, request)
+    return writing.report_changes(global_options, answer)

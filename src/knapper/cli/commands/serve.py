@@ -162,19 +162,14 @@ def _wait_for(
             if error.code not in may_pass:
                 raise
             if not is_logged:
-                _log_waiting(error, log_file)
+                import logging  # noqa: PLC0415 - only a service that waits should cost it
+
+                from knapper.server import logs  # noqa: PLC0415 - likewise, a second
+
+                logs.configure(log_file)
+                logging.getLogger("knapper.server").warning("%s; waiting until that has changed", error.message)
             is_logged = True
         time.sleep(_AGAIN_S)
-
-
-def _log_waiting(error: SetupError, log_file: Path | None) -> None:
-    """Log what a service waits for, where its other lines go."""
-    import logging  # noqa: PLC0415 - only a service that waits should cost it
-
-    from knapper.server import logs  # noqa: PLC0415 - likewise, a second
-
-    logs.configure(log_file)
-    logging.getLogger("knapper.server").warning("%s; waiting until that has changed", error.message)
 
 
 def _announce(

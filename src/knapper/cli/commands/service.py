@@ -19,7 +19,6 @@ from knapper.server import addresses
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from knapper.server.addresses import ServerRecord
     from knapper.service.definition import ServiceManager
 
 
@@ -199,21 +198,16 @@ def status(global_options: GlobalOptions) -> ExitCode:
         "started_elsewhere": is_elsewhere,
     }
     installed_text = f"{manager.name}: {state.detail or 'installed'}" if state.installed else "no service is installed"
-    output.print_result(
-        global_options,
-        fields,
-        output.plain(f"{installed_text}\n{_server_text(running_server, watches=watches, is_elsewhere=is_elsewhere)}"),
-    )
+    if running_server is None:
+        server_text = "it only watches the vault, and has no server" if watches else "no server answers"
+    elif is_elsewhere:
+        server_text = launching.describe_other(running_server)
+    else:
+        process = f"process {running_server.pid}, since {running_server.started}"
+        server_text = f"the server answers at {running_server.url} ({process})"
+    output.print_result(global_options, fields, output.plain(f"{installed_text}\n{server_text}"))
     answers = running_server is not None and not is_elsewhere
     return ExitCode.OK if answers or watches else ExitCode.NOTHING
-
-
-def _server_text(running_server: ServerRecord | None, *, watches: bool, is_elsewhere: bool) -> str:
-    if running_server is None:
-        return "it only watches the vault, and has no server" if watches else "no server answers"
-    if is_elsewhere:
-        return launching.describe_other(running_server)
-    return f"the server answers at {running_server.url} (process {running_server.pid}, since {running_server.started})"
 
 
 @command.command(

@@ -150,9 +150,19 @@ def _choose(
     if is_asking and service is None:
         offered = [] if own["no_clients"] or own["clients"] else list(surroundings.clients)
         offers_plugin = plugin is None and onboarding.can_install_plugin(vault)
-        service = click.confirm(_last_question(offered, offers_plugin=offers_plugin), default=True, err=True)
+        parts = ["Start the server when you log in"]
+        parts += [f"connect {', '.join(client.title for client in offered)}"] if offered else []
+        parts += ["install the Obsidian plugin"] if offers_plugin else []
+        question = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+        service = click.confirm(question, default=True, err=True)
         chosen += offered if service else []
         plugin = plugin or (offers_plugin and service)
+    state_dir = own["state_dir"]
+    values: dict[SettingName, SettingValue | None] = {
+        ("server", "port"): own["port"],
+        ("index", "interval_minutes"): own["interval"],
+        ("state_dir",): str(state_dir.expanduser().absolute()) if state_dir else None,
+    }
     return SetupChoices(
         vault=vault,
         model="" if model == _NONE else model,
@@ -160,25 +170,8 @@ def _choose(
         clients=chosen,
         plugin=bool(plugin),
         e5=own["e5"],
-        settings=_named_settings(own),
+        settings={name: value for name, value in values.items() if value is not None},
     )
-
-
-def _named_settings(own: SetupOptions) -> Mapping[SettingName, SettingValue]:
-    state_dir = own["state_dir"]
-    values: dict[SettingName, SettingValue | None] = {
-        ("server", "port"): own["port"],
-        ("index", "interval_minutes"): own["interval"],
-        ("state_dir",): str(state_dir.expanduser().absolute()) if state_dir else None,
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _last_question(offered: Sequence[McpClient], *, offers_plugin: bool) -> str:
-    parts = ["Start the server when you log in"]
-    parts += [f"connect {', '.join(client.title for client in offered)}"] if offered else []
-    parts += ["install the Obsidian plugin"] if offers_plugin else []
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def _choose_vault(surroundings: Surroundings, *, is_asking: bool) -> Path:

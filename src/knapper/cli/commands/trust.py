@@ -3,7 +3,6 @@
 import click
 
 from knapper.app import clients
-from knapper.changes.proposals.taint import Taint
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, plain
@@ -35,14 +34,13 @@ def command(global_options: GlobalOptions, client: str, *, everyone: bool) -> Ex
     rows = [clients.describe_restriction(taint) for taint in taints]
     answer = {"success": True, "results": rows, "total": len(rows), "trusted": lifts}
     nothing = "nobody has read untrusted content"
-    if not lifts or not taints:
-        return output.print_listing(
-            global_options, answer, "\n".join(plain(_describe(taint)) for taint in taints), nothing=nothing
-        )
-    return output.print_listing(global_options, answer, f"{client or 'everybody'} is trusted again", nothing=nothing)
-
-
-def _describe(taint: Taint) -> str:
-    where = f" in {taint.run}" if taint.run else ""
-    until = f" until {taint.until.astimezone():%Y-%m-%d %H:%M}" if taint.until else ""
-    return f"{taint.client}{where}  since {taint.at.astimezone():%Y-%m-%d %H:%M}{until}, of {taint.source}"
+    if lifts and taints:
+        text = f"{client or 'everybody'} is trusted again"
+        return output.print_listing(global_options, answer, text, nothing=nothing)
+    lines: list[str] = []
+    for taint in taints:
+        where = f" in {taint.run}" if taint.run else ""
+        until = f" until {taint.until.astimezone():%Y-%m-%d %H:%M}" if taint.until else ""
+        since = f"{taint.at.astimezone():%Y-%m-%d %H:%M}"
+        lines.append(plain(f"{taint.client}{where}  since {since}{until}, of {taint.source}"))
+    return output.print_listing(global_options, answer, "\n".join(lines), nothing=nothing)

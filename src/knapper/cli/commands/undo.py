@@ -10,7 +10,6 @@ from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput, ConflictError
 from knapper.tools import journal
-from knapper.tools.shapes.write import UndoResult
 
 _MAX_NAMED: Final = 5
 """Most files that the message names."""
@@ -66,15 +65,10 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
             output.note(global_options, f"note: {output.plain(notice)}")
         return code
     if global_options.as_json:
-        output.write_json(_conflict(answer).as_dict())
+        problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
+        more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
+        message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
+        output.write_json(ConflictError(message, hint="undo what came later first", details=dict(answer)).as_dict())
     else:
         output.write(global_options, changes.render_undo(answer, fails=True))
     return ExitCode.CONFLICT
-
-
-def _conflict(answer: UndoResult) -> ConflictError:
-    """Return the error that undoing would end with, with all that the plan says."""
-    problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
-    more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
-    message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
-    return ConflictError(message, hint="undo what came later first", details=dict(answer))

@@ -45,11 +45,14 @@ def command(global_options: GlobalOptions) -> ExitCode:
         _report_outcome(global_options, first_outcome)
         start.collect_garbage_as_usual()
         output.note(global_options, f"watching {context.view.root}; Ctrl-C ends it")
+
+        def report(outcome: RefreshOutcome) -> None:
+            if outcome.indexed or outcome.removed:
+                _report_outcome(global_options, outcome)
+
         with _stop_on_signals() as stop:
             retry_while_blocked(
-                lambda: watch.follow_vault(
-                    context.index, stop, lambda outcome: _report_if_changed(global_options, outcome)
-                ),
+                lambda: watch.follow_vault(context.index, stop, report),
                 stop,
                 lambda why: output.note(
                     global_options, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"
@@ -94,11 +97,6 @@ def _stop_on_signals() -> Generator[threading.Event]:
     finally:
         for name, handler in previous.items():
             signal.signal(name, handler)
-
-
-def _report_if_changed(options: GlobalOptions, outcome: RefreshOutcome) -> None:
-    if outcome.indexed or outcome.removed:
-        _report_outcome(options, outcome)
 
 
 def _report_outcome(options: GlobalOptions, outcome: RefreshOutcome) -> None:

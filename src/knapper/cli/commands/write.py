@@ -9,8 +9,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, NotFound
 from knapper.tools import files
-from knapper.tools.context import Context
-from knapper.vault.parser import Note
 
 
 class WriteOptions(writing.ChangeOptions):
@@ -42,34 +40,25 @@ def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[W
     """
     content = inputs.read_file(global_options, file)
     with writing.open_vault(global_options, own) as context:
-        note = _read_if_exists(context, path)
+        try:
+            note = context.view.read(path)
+        except NotFound:
+            note = None
         if note is None:
             if own["expected"]:
                 raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")
             return writing.report_changes(global_options, files.create_file(context, path, content))
+        if not (own["expected"] or own["dry_run"] or own["propose"]):
+            if global_options.as_json or not output.can_ask():
+                raise BadInput(
+                    f"replacing '{note.path}' needs the hash of what is replaced",
+                    hint="give --hash, as `knap read --json` shows it, or run this at a terminal",
+                    code="hash_needed",
+                )
+            click.echo(output.colour_diff(files.diff_rewrite(note, content)), err=True)
+            if not output.confirm(f"Replace {output.plain(note.path)}?"):
+                output.note(global_options, "nothing is changed")
+                return ExitCode.NOTHING
+        # The note's hash binds the answer to what was shown.
         base = own["expected"] or note.hash
-        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _confirm_replacement(
-            global_options, note, content
-        ):
-            output.note(global_options, "nothing is changed")
-            return ExitCode.NOTHING
         return writing.report_changes(global_options, files.write_file(context, note.path, content, base))
-
-
-def _read_if_exists(context: Context, path: str) -> Note | None:
-    try:
-        return context.view.read(path)
-    except NotFound:
-        return None
-
-
-def _confirm_replacement(options: GlobalOptions, note: Note, content: str) -> bool:
-    """Show what would change, and ask; the note's hash binds the answer to what was shown."""
-    if options.as_json or not output.can_ask():
-        raise BadInput(
-            f"replacing '{note.path}' needs the hash of what is replaced",
-            hint="give --hash, as `knap read --json` shows it, or run this at a terminal",
-            code="hash_needed",
-        )
-    click.echo(output.colour_diff(files.diff_rewrite(note, content)), err=True)
-    return output.confirm(f"Replace {output.plain(note.path)}?")

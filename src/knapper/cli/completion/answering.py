@@ -82,7 +82,15 @@ def read_setup(request: Request) -> Setup:
         (str(document.get("default_vault", "")), file.parent),
     ]
     chosen = _choose_vault(named, vaults, request.folder)
-    place = None if chosen is None else Place(chosen[1], _state_folder(Path(config_places.find_state()), *chosen))
+    place = None
+    if chosen is not None:
+        import hashlib  # noqa: PLC0415 - only for what a vault holds
+
+        root, state = chosen[1], Path(config_places.find_state())
+        # By the digest of its path alone: the folder of its state keeps the name that the vault had first.
+        digest = hashlib.sha256(os.fsencode(os.path.normcase(root))).hexdigest()[:10]
+        folders = sorted((state / "vaults").glob(f"*-{digest}"))
+        place = Place(root, folders[0] if folders else state / "vaults" / "none")
     return Setup(vaults, list(_section(document, "clients")), place)
 
 
@@ -122,15 +130,6 @@ def _resolve(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError):
         return path.absolute()
-
-
-def _state_folder(state: Path, name: str, root: Path) -> Path:
-    """Return the folder of a vault's state, which ends with a digest of its path."""
-    import hashlib  # noqa: PLC0415 - only for what a vault holds
-
-    del name  # the folder keeps the name that the vault had first
-    digest = hashlib.sha256(os.fsencode(os.path.normcase(root))).hexdigest()[:10]
-    return next((folder for folder in sorted((state / "vaults").glob(f"*-{digest}"))), state / "vaults" / "none")
 
 
 def find(kind: str, request: Request, begin: str) -> list[Candidate]:
@@ -176,12 +175,23 @@ def _starting(candidates: Sequence[Candidate], begin: str) -> list[Candidate]:
 
 def _find_paths(connection: sqlite3.Connection, begin: str, *, notes_only: bool) -> list[Candidate]:
     """Return the files and folders below a path, one level at a time, or else the files of that name anywhere."""
+    begin = begin.removeprefix("./")
     candidates = list(islice(_walk_level(connection, begin, notes_only=notes_only), MAX_CANDIDATES))
-    if len(candidates) == MAX_CANDIDATES and (last := _last_path(connection, begin)):
-        candidates.append(last)
+    if len(candidates) == MAX_CANDIDATES:
+        prefix = name_key(begin)
+        sql = "SELECT path FROM files WHERE path_key >= ? AND path_key < ? ORDER BY path_key DESC LIMIT 1"
+        row = connection.execute(sql, (prefix, prefix + _LAST)).fetchone()
+        candidates += [Candidate(_protect(str(row[0])))] if row else []
     if "/" not in begin and begin:
         candidates += _find_named(connection, begin, {each.value for each in candidates}, notes_only=notes_only)
-    return candidates or _find_aliases(connection, begin)
+    if candidates or not begin:
+        return candidates
+    sql = (
+        "SELECT alias, path FROM aliases JOIN files ON files.id = file_id WHERE key >= ? AND key < ? ORDER BY 1 LIMIT ?"
+    )
+    key = name_key(begin)
+    rows = connection.execute(sql, (key, key + _LAST, MAX_CANDIDATES)).fetchall()
+    return [Candidate(_protect(str(alias)), str(path)) for alias, path in rows]
 
 
 def _walk_level(connection: sqlite3.Connection, begin: str, *, notes_only: bool) -> Iterator[Candidate]:
@@ -204,13 +214,6 @@ def _walk_level(connection: sqlite3.Connection, begin: str, *, notes_only: bool)
                 break
             yield Candidate(_protect(str(path)))
             at = f"{key}\0"
-
-
-def _last_path(connection: sqlite3.Connection, begin: str) -> Candidate | None:
-    prefix = name_key(begin)
-    sql = "SELECT path FROM files WHERE path_key >= ? AND path_key < ? ORDER BY path_key DESC LIMIT 1"
-    row = connection.execute(sql, (prefix, prefix + _LAST)).fetchone()
-    return Candidate(_protect(str(row[0]))) if row else None
 
 
 def _protect(path: str) -> str:
@@ -238,27 +241,6 @@ def _find_named(connection: sqlite3.Connection, begin: str, known: set[str], *, 
     if candidates or known:
         return candidates
     return [Candidate(_protect(path)) for paths in names.values() for path in paths]
-
-
-def _find_aliases(connection: sqlite3.Connection, begin: str) -> list[Candidate]:
-    if not begin:
-        return []
-    sql = (
-        "SELECT alias, path FROM aliases JOIN files ON files.id = file_id WHERE key >= ? AND key < ? ORDER BY 1 LIMIT ?"
-    )
-    key = name_key(begin)
-    rows = connection.execute(sql, (key, key + _LAST, MAX_CANDIDATES)).fetchall()
-    return [Candidate(_protect(str(alias)), str(path)) for alias, path in rows]
-
-
-def _find_notes(connection: sqlite3.Connection, begin: str, request: Request) -> list[Candidate]:
-    del request
-    return _find_paths(connection, begin.removeprefix("./"), notes_only=True)
-
-
-def _find_files(connection: sqlite3.Connection, begin: str, request: Request) -> list[Candidate]:
-    del request
-    return _find_paths(connection, begin.removeprefix("./"), notes_only=False)
 
 
 def _find_folders(connection: sqlite3.Connection, begin: str, request: Request) -> list[Candidate]:
@@ -318,8 +300,8 @@ _PROPOSALS: Final = (
     " ORDER BY seq DESC LIMIT :most"
 )
 _FINDERS: Final[Mapping[str, tuple[str, Callable[[sqlite3.Connection, str, Request], list[Candidate]]]]] = {
-    "note": ("index/index.db", _find_notes),
-    "file": ("index/index.db", _find_files),
+    "note": ("index/index.db", lambda connection, begin, _: _find_paths(connection, begin, notes_only=True)),
+    "file": ("index/index.db", lambda connection, begin, _: _find_paths(connection, begin, notes_only=False)),
     "folder": ("index/index.db", _find_folders),
     "tag": ("index/index.db", _find_tags),
     "property": ("index/index.db", _find_properties),
@@ -408,7 +390,16 @@ def answer(arguments: Sequence[str]) -> str:
         return ""
     expected = expect([word.value for word in words], read_table())
     directive, candidates = suggest(expected)
-    rows = _render(shell, [each._replace(value=f"{expected.before}{each.value}") for each in candidates], words[-1])
+    whole = [each._replace(value=f"{expected.before}{each.value}") for each in candidates]
+    match shell:
+        case "bash":
+            rows = line.render_bash(whole, words[-1])
+        case "zsh":
+            rows = line.render_zsh(whole)
+        case "fish":
+            rows = line.render_fish(whole)
+        case _:
+            rows = line.render_powershell(whole)
     if candidates and all(each.goes_on for each in candidates):
         directive += " nospace"
     return "".join(f"{row}\n" for row in [directive, *rows])
@@ -428,18 +419,6 @@ def _read_words(shell: str, rest: Sequence[str]) -> list[Word]:
     elif rest and shell == "powershell":
         values[-1] = rest[-1].removeprefix("=")
     return [Word(value, 0, "", "") for value in values]
-
-
-def _render(shell: str, candidates: Sequence[Candidate], word: Word) -> list[str]:
-    match shell:
-        case "bash":
-            return line.render_bash(candidates, word)
-        case "zsh":
-            return line.render_zsh(candidates)
-        case "fish":
-            return line.render_fish(candidates)
-        case _:
-            return line.render_powershell(candidates)
 
 
 def expect(words: Sequence[str], table: Mapping[str, Any]) -> Expected:
@@ -482,28 +461,22 @@ class _LineReader:
         if self._waiting:
             self._options[self._waiting], self._waiting = word, ""
         elif self._only_arguments or word == "-" or not word.startswith("-"):
-            self._read_argument(word)
+            below = f"{self._command} {word}".strip()
+            if not self._arguments and not self._only_arguments and below in self._table:
+                self._command = below
+            else:
+                self._arguments.append(word)
         elif word == "--":
             self._only_arguments = True
         elif word.startswith("--"):
-            self._read_long(word)
+            name, is_given, value = word.partition("=")
+            long_name, kind = self._option(name)
+            if kind != FLAG and not is_given:
+                self._waiting = long_name
+            else:
+                self._options[long_name] = value
         else:
             self._read_short(word)
-
-    def _read_argument(self, word: str) -> None:
-        below = f"{self._command} {word}".strip()
-        if not self._arguments and not self._only_arguments and below in self._table:
-            self._command = below
-        else:
-            self._arguments.append(word)
-
-    def _read_long(self, word: str) -> None:
-        name, is_given, value = word.partition("=")
-        long_name, kind = self._option(name)
-        if kind != FLAG and not is_given:
-            self._waiting = long_name
-        else:
-            self._options[long_name] = value
 
     def _read_short(self, word: str) -> None:
         for position in range(1, len(word)):
@@ -530,17 +503,15 @@ class _LineReader:
         elif word.startswith("-") and not self._only_arguments:
             kind = "option"
         else:
-            kind = self._argument_kind()
+            row = self._table[self._command]
+            kinds, at = row["arguments"], len(self._arguments)
+            if row["commands"] and not at:
+                kind = "command"
+            elif at < len(kinds):
+                kind = kinds[at]
+            else:
+                kind = kinds[-1] if kinds and row["repeats"] else ""
         return Expected(self._command, kind, begin, before, self._options, self._arguments)
-
-    def _argument_kind(self) -> str | Sequence[str]:
-        row = self._table[self._command]
-        if row["commands"] and not self._arguments:
-            return "command"
-        kinds, at = row["arguments"], len(self._arguments)
-        if at >= len(kinds):
-            return kinds[-1] if kinds and row["repeats"] else ""
-        return kinds[at]
 
 
 def suggest(expected: Expected) -> tuple[str, list[Candidate]]:
@@ -557,29 +528,39 @@ def _list_candidates(expected: Expected, kind: str | Sequence[str]) -> list[Cand
         return _fixed(kind, expected.begin)
     table = read_table()
     if kind in {"option", "command"}:
-        return _named(expected, table)
+        row = table[expected.command]
+        if expected.kind == "command":
+            names = row["commands"]
+            return [
+                Candidate(name, table[f"{expected.command} {name}".strip()]["about"])
+                for name in names
+                if name.startswith(expected.begin)
+            ]
+        options = {**row["options"], **table[""]["options"]}
+        return [
+            Candidate(name, text[1])
+            for name, text in options.items()
+            if name.startswith(expected.begin)
+            and (name.startswith("--") or len(expected.begin) > 1 or expected.begin == name)
+        ]
     fixed = table[NAMES]
     if kind in {"", FLAG, *fixed}:
-        own = _section_settings(expected, fixed) if kind == "setting" else []
-        return _fixed([*fixed.get(kind, ()), *own], expected.begin)
+        names = [*fixed.get(kind, ())]
+        if kind == "setting":  # also those of the configured vaults and clients: ``vaults.Notes.path``
+            setup = read_setup(_request(expected))
+            names += [
+                f"{section}.{name}.{setting}"
+                for section, named in (("vaults", setup.vaults), ("clients", setup.clients))
+                for name in named
+                if name.replace("-", "").replace("_", "").isalnum()  # others have to be quoted there
+                for setting in fixed[section]
+            ]
+        return _fixed(names, expected.begin)
     return find(kind, _request(expected), expected.begin)
 
 
 def _fixed(names: Sequence[str], begin: str) -> list[Candidate]:
     return [Candidate(name) for name in names if name.lower().startswith(begin.lower())]
-
-
-def _section_settings(expected: Expected, fixed: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the settings of the configured vaults and clients: ``vaults.Notes.path``."""
-    setup = read_setup(_request(expected))
-    named = {"vaults": setup.vaults, "clients": setup.clients}
-    return [
-        f"{section}.{name}.{setting}"
-        for section, names in named.items()
-        for name in names
-        if name.replace("-", "").replace("_", "").isalnum()  # others have to be quoted there
-        for setting in fixed[section]
-    ]
 
 
 def _request(expected: Expected) -> Request:
@@ -589,22 +570,3 @@ def _request(expected: Expected) -> Request:
         environment={name: os.environ.get(name, "") for name in _VARIABLES},  # noqa: TID251 - `knapper.config` takes too long to import
         folder=Path.cwd(),
     )
-
-
-def _named(expected: Expected, table: Mapping[str, Any]) -> list[Candidate]:
-    """Return the subcommands, or the options, that begin so."""
-    row = table[expected.command]
-    if expected.kind == "command":
-        names = row["commands"]
-        return [
-            Candidate(name, table[f"{expected.command} {name}".strip()]["about"])
-            for name in names
-            if name.startswith(expected.begin)
-        ]
-    options = {**row["options"], **table[""]["options"]}
-    return [
-        Candidate(name, text[1])
-        for name, text in options.items()
-        if name.startswith(expected.begin)
-        and (name.startswith("--") or len(expected.begin) > 1 or expected.begin == name)
-    ]

@@ -70,13 +70,6 @@ class _BashReader:
         self._outside = 0, ""
         """Where the part that is replaced began before the quote that is open now."""
 
-    def _begin_word(self) -> None:
-        self._value = []
-        self._quote = ""
-        self._is_begun = False
-        self._start = self._at
-        self._kept = ""
-
     def _end_word(self) -> None:
         self._words.append(Word("".join(self._value), self._start, self._kept, self._quote))
 
@@ -84,7 +77,17 @@ class _BashReader:
         """Return the words."""
         while self._at < len(self._line):
             if self._quote:
-                self._read_quoted()
+                character, rest = self._line[self._at], self._line[self._at + 1 : self._at + 2]
+                if character == self._quote[-1]:
+                    self._take("", 1)
+                    self._quote = ""
+                    self._start, self._kept = self._outside
+                elif character == "\\" and self._quote == "$'":
+                    self._read_ansi_escape()
+                elif character == "\\" and self._quote == '"' and rest in {"$", "`", '"', "\\", "\n", ""}:
+                    self._take(rest, 2)
+                else:
+                    self._take(character, 1)
             else:
                 self._read_unquoted()
         self._end_word()
@@ -104,35 +107,24 @@ class _BashReader:
             if self._is_begun:
                 self._end_word()
             self._at += 1
-            self._begin_word()
+            self._value = []
+            self._quote = ""
+            self._is_begun = False
+            self._start = self._at
+            self._kept = ""
         elif character == "\\":
             self._take(rest, 2)
         elif character in "'\"" or (character == "$" and rest == "'"):
-            self._open_quote(character + rest if character == "$" else character)
+            quote = character + rest if character == "$" else character
+            before = self._start, self._kept
+            self._take("", len(quote))
+            self._quote = quote
+            self._break_here()
+            self._outside = before  # once the quote is closed, bash replaces the word from there again
         else:
             self._take(character, 1)
             if character in self._breaks:
                 self._break_here()
-
-    def _open_quote(self, quote: str) -> None:
-        before = self._start, self._kept
-        self._take("", len(quote))
-        self._quote = quote
-        self._break_here()
-        self._outside = before  # once the quote is closed, bash replaces the word from there again
-
-    def _read_quoted(self) -> None:
-        character, rest = self._line[self._at], self._line[self._at + 1 : self._at + 2]
-        if character == self._quote[-1]:
-            self._take("", 1)
-            self._quote = ""
-            self._start, self._kept = self._outside
-        elif character == "\\" and self._quote == "$'":
-            self._read_ansi_escape()
-        elif character == "\\" and self._quote == '"' and rest in {"$", "`", '"', "\\", "\n", ""}:
-            self._take(rest, 2)
-        else:
-            self._take(character, 1)
 
     def _read_ansi_escape(self) -> None:
         code = _ANSI_CODE.match(self._line, self._at + 1)
@@ -207,15 +199,12 @@ def render_zsh(candidates: Sequence[Candidate]) -> list[str]:
 
     In the value, a backslash is written as two and a line break as ``\n``.
     """
-    return [
-        f"{_escape_lines(each.value)}\t{_described(each)}"
-        for each in candidates
-        if not _OBEYED.search(each.value.replace("\n", ""))
-    ]
-
-
-def _escape_lines(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
+    lines: list[str] = []
+    for each in candidates:
+        if not _OBEYED.search(each.value.replace("\n", "")):
+            value = each.value.replace("\\", "\\\\").replace("\n", "\\n")
+            lines.append(f"{value}\t{_described(each)}")
+    return lines
 
 
 def _described(candidate: Candidate) -> str:

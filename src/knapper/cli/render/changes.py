@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from knapper.tools.shapes.write import (
         ChangeList,
-        ChangeRow,
         PendingBlockList,
         ProposalAnswer,
         ProposalFile,
@@ -64,11 +63,21 @@ def render_outcome(answer: WriteResult, *, takes_yes: bool = False) -> str:
     """
     match answer["status"]:
         case "planned":
-            lines = [*_planned_lines(answer)]
+            why = f"; it would wait as a proposal: {one_line(answer['reason'])}" if "reason" in answer else ""
+            end = [f"nothing was changed: this is a dry run{why}"]
+            lines = [*_diffs(answer.get("files", ())), *_touched_lines(answer), *end]
         case "proposed":
-            lines = [*_proposed_lines(answer, takes_yes=takes_yes)]
+            why = f": {one_line(answer['reason'])}" if "reason" in answer else ""
+            command = one_line(answer.get("review_command", ""))
+            lines = [
+                *_touched_lines(answer),
+                f"nothing is changed yet; proposal {answer.get('proposal_id')} waits{why}",
+                f"`{command}` shows it and takes your word{'; so does --yes' if takes_yes else ''}",
+            ]
         case _:
-            lines = [*_applied_lines(answer)]
+            change = answer.get("change_id")
+            end = [f"change {change}; `knap undo {change}` takes it back"]
+            lines = [*_touched_lines(answer), *end] if change else ["nothing had to change"]
     return "\n".join(lines)
 
 
@@ -80,18 +89,14 @@ def render_undo(answer: UndoResult, *, fails: bool) -> str:
         fails: It was only planned, and can't be done as it is.
     """
     names = ", ".join(answer["undone"])
-    lines = [*_file_lines(answer["files"]), *_skipped_lines(answer)]
+    left = (f"left     {one_line(row['path'])}: {one_line(row['problem'])}" for row in answer.get("left", ()))
+    # A skipped file once, however many changes would have touched it.
+    lines = [*_file_lines(answer["files"]), *dict.fromkeys(left)]
     if answer["status"] == "planned":
         end = "this would fail as it is" if fails else "nothing was changed: this is a dry run"
         return "\n".join([*_diffs(answer["files"]), *lines, f"{end}; it would undo {names}"])
     change = answer.get("change_id")
     return "\n".join([*lines, f"undone: {names}", f"change {change}; `knap undo {change}` brings it back"])
-
-
-def _skipped_lines(answer: UndoResult) -> Iterator[str]:
-    """List each skipped file once, however many changes would have touched it."""
-    lines = (f"left     {one_line(row['path'])}: {one_line(row['problem'])}" for row in answer.get("left", ()))
-    yield from dict.fromkeys(lines)
 
 
 def render_failure(row: RequestFailure | RuleRefusal) -> str:
@@ -106,30 +111,6 @@ def render_file(row: WrittenFile) -> str:
     """Format one line per file: ``moved  A.md -> B/A.md``."""
     target = f" -> {one_line(row['target'])}" if "target" in row else ""
     return f"{row['action']:<8} {one_line(row['path'])}{target}"
-
-
-def _applied_lines(answer: WriteResult) -> Iterator[str]:
-    change = answer.get("change_id")
-    if not change:
-        yield "nothing had to change"
-        return
-    yield from _touched_lines(answer)
-    yield f"change {change}; `knap undo {change}` takes it back"
-
-
-def _proposed_lines(answer: WriteResult, *, takes_yes: bool) -> Iterator[str]:
-    yield from _touched_lines(answer)
-    why = f": {one_line(answer['reason'])}" if "reason" in answer else ""
-    yield f"nothing is changed yet; proposal {answer.get('proposal_id')} waits{why}"
-    command = one_line(answer.get("review_command", ""))
-    yield f"`{command}` shows it and takes your word{'; so does --yes' if takes_yes else ''}"
-
-
-def _planned_lines(answer: WriteResult) -> Iterator[str]:
-    yield from _diffs(answer.get("files", ()))
-    yield from _touched_lines(answer)
-    why = f"; it would wait as a proposal: {one_line(answer['reason'])}" if "reason" in answer else ""
-    yield f"nothing was changed: this is a dry run{why}"
 
 
 def _diffs(rows: Sequence[WrittenFile]) -> Iterator[str]:
@@ -184,7 +165,15 @@ def render_backlinks(answer: BacklinkPage) -> str:
 
 def render_outlinks(answer: OutlinkPage) -> str:
     """Format one line per link of a note: its place, text and target."""
-    lines = [f"{row['line']}  {_link_text(row)} -> {_link_target(row)}" for row in answer["links"]]
+    lines: list[str] = []
+    for row in answer["links"]:
+        if row["leads_to"] is None:
+            target = click.style("nothing", fg="red")
+        else:
+            candidates = row.get("also_fits")
+            also = f" (also fits {pluralize(len(candidates), 'other file')})" if candidates else ""
+            target = one_line(row["leads_to"]) + also
+        lines.append(f"{row['line']}  {_link_text(row)} -> {target}")
     return join_with_remainder(lines, answer, len(answer["results"]))
 
 
@@ -201,8 +190,23 @@ def render_paths(answer: PathPage) -> str:
 
 def render_changes(answer: ChangeList) -> str:
     """Format changes: id, time, client and reason, with the files below."""
-    lines = [_render_change(row) for row in answer["results"]]
-    return join_with_remainder(lines, answer, len(lines))
+    blocks: list[str] = []
+    for row in answer["results"]:
+        marks = " (undone)" if row.get("undone") else ""
+        undoes = row.get("undoes")
+        if undoes:
+            marks += f" (undo of {', '.join(undoes)})"
+        lines = [f"{click.style(row['id'], fg='yellow')}  {format_time(row['at'])}  {row['client']}{marks}"]
+        if "reason" in row and not undoes:
+            lines.append(f"    {one_line(row['reason'])}")
+        files = row["files"]
+        lines += [f"    {render_file(file)}" for file in files[:_MAX_CHANGE_FILES]]
+        if len(files) > _MAX_CHANGE_FILES:
+            lines.append(f"    and {pluralize(len(files) - _MAX_CHANGE_FILES, 'more file')}")
+        if "hidden_files" in row:
+            lines.append(f"    and {row['hidden_files']} that aren't shown")
+        blocks.append("\n".join(lines))
+    return join_with_remainder(blocks, answer, len(blocks))
 
 
 def format_time(text: str) -> str:
@@ -236,42 +240,15 @@ def _link_text(row: LinkRow) -> str:
             return f"[[{target}]]"
 
 
-def _link_target(row: LinkRow) -> str:
-    if row["leads_to"] is None:
-        return click.style("nothing", fg="red")
-    candidates = row.get("also_fits")
-    also = f" (also fits {pluralize(len(candidates), 'other file')})" if candidates else ""
-    return one_line(row["leads_to"]) + also
-
-
-def _render_change(row: ChangeRow) -> str:
-    marks = [" (undone)"] if row.get("undone") else []
-    undoes = row.get("undoes")
-    if undoes:
-        marks.append(f" (undo of {', '.join(undoes)})")
-    files = row["files"]
-    head = f"{click.style(row['id'], fg='yellow')}  {format_time(row['at'])}  {row['client']}{''.join(marks)}"
-    lines = [f"    {render_file(file)}" for file in files[:_MAX_CHANGE_FILES]]
-    if len(files) > _MAX_CHANGE_FILES:
-        lines.append(f"    and {pluralize(len(files) - _MAX_CHANGE_FILES, 'more file')}")
-    if "hidden_files" in row:
-        lines.append(f"    and {row['hidden_files']} that aren't shown")
-    why = [f"    {one_line(row['reason'])}"] if "reason" in row and not undoes else []
-    return "\n".join([head, *why, *lines])
-
-
 def render_proposals(answer: ProposalList) -> str:
     """Format proposals: id, time, client, subject, and why each is pending."""
-    lines = ["\n".join(_proposal_lines(row)) for row in answer["results"]]
-    return join_with_remainder(lines, answer, len(lines))
-
-
-def _proposal_lines(row: ProposalRow) -> Iterator[str]:
-    more = f" and {pluralize(row['files'] - 1, 'more file')}" if row["files"] > 1 else ""
-    states = ", ".join(f"{number} {state}" for state, number in row["items"].items())
-    yield f"{_proposal_head(row)} ({states})"
-    yield f"    {one_line(row['path'])}{more}"
-    yield from _reason_lines(row)
+    blocks: list[str] = []
+    for row in answer["results"]:
+        more = f" and {pluralize(row['files'] - 1, 'more file')}" if row["files"] > 1 else ""
+        states = ", ".join(f"{number} {state}" for state, number in row["items"].items())
+        lines = [f"{_proposal_head(row)} ({states})", f"    {one_line(row['path'])}{more}", *_reason_lines(row)]
+        blocks.append("\n".join(lines))
+    return join_with_remainder(blocks, answer, len(blocks))
 
 
 def _proposal_head(row: ProposalRow | ProposalAnswer) -> str:
@@ -361,25 +338,25 @@ def render_history(page: HistoryPage) -> str:
 
     lines: list[str] = []
     for work, steps in history.group_by_work(page.entries):
-        lines += ["", _work_head(work, steps), *(line for step in steps for line in _step_lines(step))]
+        ids = {
+            "session": {step.session_id for step in steps},
+            "run": {step.run_id for step in steps if not step.session_id},
+            "task": {step.run_id for step in steps},
+            "schedule": {step.schedule for step in steps},
+            "proposal": {step.proposal_id for step in steps},
+            "change": {made for step in steps for made in (step.change_id, *step.changes)},
+        }
+        noun = next((noun for noun, named in ids.items() if work in named), "work")
+        session = next((step.session_id for step in steps if step.session_id), "")
+        in_session = f" in the session {session}" if noun == "task" and session else ""
+        lines += [
+            "",
+            f"{noun} {click.style(one_line(work), fg='yellow')}{in_session}",
+            *(line for step in steps for line in _step_lines(step)),
+        ]
     if page.next:
         lines += ["", f"and more: `--before {page.next}` shows them"]
     return "\n".join(lines[1:])
-
-
-def _work_head(work: str, steps: Sequence[Entry]) -> str:
-    ids = {
-        "session": {step.session_id for step in steps},
-        "run": {step.run_id for step in steps if not step.session_id},
-        "task": {step.run_id for step in steps},
-        "schedule": {step.schedule for step in steps},
-        "proposal": {step.proposal_id for step in steps},
-        "change": {made for step in steps for made in (step.change_id, *step.changes)},
-    }
-    noun = next((noun for noun, named in ids.items() if work in named), "work")
-    session = next((step.session_id for step in steps if step.session_id), "")
-    in_session = f" in the session {session}" if noun == "task" and session else ""
-    return f"{noun} {click.style(one_line(work), fg='yellow')}{in_session}"
 
 
 def _step_lines(step: Entry) -> Iterator[str]:
@@ -389,7 +366,11 @@ def _step_lines(step: Entry) -> Iterator[str]:
     facts = [one_line(step.client), step.schedule, step.proposal_id, step.change_id]
     if step.kind in {"changed", "accepted"}:
         facts = [one_line(step.client), step.change_id]
-    yield f"  {when}  {kind}  {'  '.join(filter(None, facts))}{_step_outcome(step)}"
+    outcome = [step.state, f"{step.tokens:,} tokens" if step.tokens else "", one_line(step.model)]
+    outcome += [f"${step.cost_usd:.4f}"] if step.cost_usd else []
+    outcome += [f"{step.times:,} times"] if step.times else []
+    suffix = f"  ({', '.join(filter(None, outcome))})" if any(outcome) else ""
+    yield f"  {when}  {kind}  {'  '.join(filter(None, facts))}{suffix}"
     if step.kind == "undone" and step.changes:
         more = len(step.changes) - _MAX_STEP_NOTES
         rest = f" and {pluralize(more, 'more change')}" if more > 0 else ""
@@ -401,11 +382,3 @@ def _step_lines(step: Entry) -> Iterator[str]:
         more = step.note_count - len(names)
         rest = f" and {pluralize(more, 'more note')}" if more > 0 else ""
         yield click.style(f"      {', '.join(names)}{rest}", dim=True)
-
-
-def _step_outcome(step: Entry) -> str:
-    facts = [step.state, f"{step.tokens:,} tokens" if step.tokens else "", one_line(step.model)]
-    facts += [f"${step.cost_usd:.4f}"] if step.cost_usd else []
-    facts += [f"{step.times:,} times"] if step.times else []
-    shown = ", ".join(filter(None, facts))
-    return f"  ({shown})" if shown else ""

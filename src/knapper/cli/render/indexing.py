@@ -1,7 +1,7 @@
 """Render the state of an index, what a refresh did, and its progress."""
 
 import datetime as dt
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ProgressLines, format_duration, format_size, plain, pluralize
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
-from knapper.tools.shapes.read import SkippedFileRow, VaultStatus
+from knapper.tools.shapes.read import VaultStatus
 
 _MINUTE_S = 60
 _MAX_PROBLEMS = 5
@@ -53,7 +53,12 @@ class IndexReport:
             chunks = pluralize(self.status.pending, "chunk")
             remedy = "`knap index`" + (" on the machine with the files" if self.is_published else "")
             lines.append(f"{chunks} found by words only until embedded{why}: {remedy}")
-        lines += _problem_lines(outcome.problems)
+        problems = outcome.problems
+        if problems:
+            lines.append(f"{pluralize(len(problems), 'problem')}:")
+            lines += [f"  {plain(problem)}" for problem in problems[:_MAX_PROBLEMS]]
+        if len(problems) > _MAX_PROBLEMS:
+            lines.append(f"  and {len(problems) - _MAX_PROBLEMS} more: `knap status` lists them")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
@@ -86,13 +91,19 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
     others = answer["files"] - answer["notes"]
     replaced = answer["replaced_model"]
     suffix = f"; it replaces {replaced}, and words alone find what waits" if replaced else ""
+    if answer["index_incomplete"]:
+        state = f"incomplete: {_FILLING if answer['indexing'] else 'run `knap index`'}"
+    else:
+        built = dt.datetime.fromisoformat(answer["built"]).astimezone()
+        now = "; it is being written right now" if answer["indexing"] else ""
+        state = f"complete, last change taken in {built:%Y-%m-%d %H:%M}{now}"
     rows = {
         "vault": places["vault"],
         "notes": f"{answer['notes']}, and {others} other files",
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
         "model": f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only",
         "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
-        "state": _index_state(answer),
+        "state": state,
         **({"shared": places["shared"]} if "shared" in places else {}),
         **({"server": places["server"]} if "server" in places else {}),
     }
@@ -100,36 +111,12 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
     # Where the index is incomplete, the state says what to do.
     remarks = [] if answer["index_incomplete"] else answer.get("remarks", [])
     lines += [f"{'note':<7} {plain(remark)}" for remark in remarks]
-    return "\n".join([*lines, *_skipped_lines(answer)])
-
-
-def _index_state(answer: VaultStatus) -> str:
-    if answer["index_incomplete"]:
-        return f"incomplete: {_FILLING if answer['indexing'] else 'run `knap index`'}"
-    built = dt.datetime.fromisoformat(answer["built"]).astimezone()
-    suffix = "; it is being written right now" if answer["indexing"] else ""
-    return f"complete, last change taken in {built:%Y-%m-%d %H:%M}{suffix}"
-
-
-def _skipped_lines(answer: VaultStatus) -> list[str]:
-    skipped = answer["skipped"]
-    if not skipped:
-        return []
-    lines = [f"  {row['path']}{_line_suffix(row)}  {row['problem']}" for row in skipped]
-    return [f"{pluralize(answer['problems'], 'file')} with problems:", *map(plain, lines)]
-
-
-def _line_suffix(row: SkippedFileRow) -> str:
-    return f":{row['line']}" if row["line"] else ""
-
-
-def _problem_lines(problems: Sequence[str]) -> list[str]:
-    if not problems:
-        return []
-    lines = [f"  {plain(problem)}" for problem in problems[:_MAX_PROBLEMS]]
-    if len(problems) > _MAX_PROBLEMS:
-        lines.append(f"  and {len(problems) - _MAX_PROBLEMS} more: `knap status` lists them")
-    return [f"{pluralize(len(problems), 'problem')}:", *lines]
+    if answer["skipped"]:
+        lines.append(f"{pluralize(answer['problems'], 'file')} with problems:")
+    for row in answer["skipped"]:
+        line = f":{row['line']}" if row["line"] else ""
+        lines.append(plain(f"  {row['path']}{line}  {row['problem']}"))
+    return "\n".join(lines)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from knapper.cli.render import changes
 from knapper.index import tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from knapper.tools.shapes.read import (
         FoundNotePage,
@@ -31,8 +31,13 @@ _MAX_LINKS: Final = 10
 
 def render_found_notes(answer: FoundNotePage) -> str:
     """Format one line per note: its path and the requested fields."""
-    rows = answer["results"]
-    return changes.join_with_remainder([_note_line(row) for row in rows], answer, len(rows)) if rows else ""
+    lines: list[str] = []
+    for row in answer["results"]:
+        fields = [
+            f"{plain(name)}: {_format_value(value)}" for name, value in row.items() if name not in {"path", "foreign"}
+        ]
+        lines.append("  ".join([click.style(_flatten(row["path"]), fg="green"), *fields]))
+    return changes.join_with_remainder(lines, answer, len(lines)) if lines else ""
 
 
 def render_nearest_notes(answer: FoundNotePage) -> str:
@@ -42,16 +47,15 @@ def render_nearest_notes(answer: FoundNotePage) -> str:
 
 def render_note_info(answer: NoteInfo) -> str:
     """Format everything known about a note."""
-    return "\n".join(
-        [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer), *_outline_lines(answer)]
-    )
-
-
-def _note_line(row: Mapping[str, object]) -> str:
-    fields = [
-        f"{plain(name)}: {_format_value(value)}" for name, value in row.items() if name not in {"path", "foreign"}
-    ]
-    return "  ".join([click.style(_flatten(row["path"]), fg="green"), *fields])
+    lines = [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer)]
+    rows = answer["outline"]
+    if rows:
+        width = len(str(rows[-1]["line"]))
+        lines += ["", *(f"{row['line']:>{width}}  {_flatten(row['heading'])}" for row in rows)]
+    hidden_count = answer["headings"] - len(rows)
+    if hidden_count:
+        lines.append(f"and {hidden_count} more headings")
+    return "\n".join(lines)
 
 
 def _fact_lines(answer: NoteInfo) -> Iterator[str]:
@@ -82,17 +86,6 @@ def _link_facts(name: str, total: int, others: Sequence[str]) -> Iterator[str]:
     shown_ends = list(dict.fromkeys(ends))[:_MAX_LINKS]
     hidden_count = total - len(ends) + len(set(ends)) - len(shown_ends)
     yield _format_fact(name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else ""))
-
-
-def _outline_lines(answer: NoteInfo) -> Iterator[str]:
-    rows = answer["outline"]
-    if rows:
-        width = len(str(rows[-1]["line"]))
-        yield ""
-        yield from (f"{row['line']:>{width}}  {_flatten(row['heading'])}" for row in rows)
-    hidden_count = answer["headings"] - len(rows)
-    if hidden_count:
-        yield f"and {hidden_count} more headings"
 
 
 def _format_fact(name: str, value: str) -> str:
@@ -164,18 +157,14 @@ def find_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
     hits: list[tuple[int, int]] = []
     for match in _WORD.finditer(text):
         word = match.group().casefold()
-        if _CJK.search(word):
-            hits.extend(_find_in_run(match.group(), match.start(), terms))
+        if _CJK.search(word):  # a run of characters that knows no spaces
+            run, offset = match.group(), match.start()
+            candidates = sorted((at, at + len(term)) for term in terms if (at := run.find(term)) >= 0)
+            separate = [span for n, span in enumerate(candidates) if not n or span[0] >= candidates[n - 1][1]]
+            hits.extend([(offset + start, offset + stop) for start, stop in separate])
         elif any(_is_word_form(word, other) for other in terms):
             hits.append(match.span())
     return hits
-
-
-def _find_in_run(run: str, offset: int, terms: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Find wanted words in a run of characters that knows no spaces."""
-    candidates = sorted((at, at + len(word)) for word in terms if (at := run.find(word)) >= 0)
-    separate = [span for n, span in enumerate(candidates) if not n or span[0] >= candidates[n - 1][1]]
-    return [(offset + start, offset + stop) for start, stop in separate]
 
 
 def _is_word_form(word: str, term: str) -> bool:
@@ -199,18 +188,35 @@ def render_nearest(passages: Sequence[PassageHit]) -> str:
 def render_search_results(query: str, passages: Sequence[PassageHit]) -> str:
     """List passages with a snippet each, for `knap search`."""
     terms = query_words(query)
-    return "\n\n".join(_render_result(passage, terms) for passage in passages)
+    results: list[str] = []
+    for passage in passages:
+        lines = [render_location(passage)]
+        if text := cut_snippet(plain(_passage_body(passage)), terms, _SNIPPET_CHARS):
+            lines.append(f"  {_highlight(text, terms)}")
+        if (parts := passage.get("explain")) is not None:
+            scores = ", ".join(f"{name} {value}" for name, value in parts.items())
+            lines.append(click.style(f"  score {passage['score']}: {scores}", dim=True))
+        results.append("\n".join(lines))
+    return "\n\n".join(results)
 
 
 def render_passages(question: str, passages: Sequence[PassageHit]) -> str:
     """Lay out passages to be read, for `knap ask`."""
     terms = query_words(question)
-    return "\n\n".join(_render_passage(number, passage, terms) for number, passage in enumerate(passages, 1))
+    results: list[str] = []
+    for number, passage in enumerate(passages, 1):
+        text = plain(_passage_body(passage)).strip("\n")
+        if len(text) > _PASSAGE_CHARS:
+            text = f"{text[:_PASSAGE_CHARS].rsplit(maxsplit=1)[0]} …"
+        lines = [f"   {line}".rstrip() for line in _highlight(text, terms).splitlines()]
+        results.append("\n".join([f"{number}. {render_location(passage)}", *lines]))
+    return "\n\n".join(results)
 
 
 def render_location(passage: PassageHit) -> str:
     """Return note, lines and heading, then the other places of the same text: ``Garden.md:3-9  ## Watering``."""
-    heading = _heading_text(passage)
+    heading = passage["heading"]
+    heading = "" if heading == "top-level" else plain(heading)
     where = _place(passage)
     first = f"{where}  {click.style(heading, bold=True)}" if heading else where
     return "\n".join([first, *(f"  also in {_place(copy)}" for copy in passage.get("also", ()))])
@@ -220,38 +226,8 @@ def _place(passage: PassageHit | PassageCopy) -> str:
     lines = f"{passage['start_line']}-{passage['end_line']}"
     if passage["start_line"] == passage["end_line"]:
         lines = str(passage["start_line"])
-    return f"{click.style(_flatten_path(passage['source']), fg='green')}:{lines}"
-
-
-def _flatten_path(text: str) -> str:
-    return plain(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
-
-
-def _render_result(passage: PassageHit, terms: Sequence[str]) -> str:
-    text = cut_snippet(plain(_passage_body(passage)), terms, _SNIPPET_CHARS)
-    lines = [render_location(passage), *([f"  {_highlight(text, terms)}"] if text else []), *_score_lines(passage)]
-    return "\n".join(lines)
-
-
-def _render_passage(number: int, passage: PassageHit, terms: Sequence[str]) -> str:
-    text = plain(_passage_body(passage)).strip("\n")
-    if len(text) > _PASSAGE_CHARS:
-        text = f"{text[:_PASSAGE_CHARS].rsplit(maxsplit=1)[0]} …"
-    lines = [f"   {line}".rstrip() for line in _highlight(text, terms).splitlines()]
-    return "\n".join([f"{number}. {render_location(passage)}", *lines])
-
-
-def _score_lines(passage: PassageHit) -> list[str]:
-    parts = passage.get("explain")
-    if parts is None:
-        return []
-    scores = ", ".join(f"{name} {value}" for name, value in parts.items())
-    return [click.style(f"  score {passage['score']}: {scores}", dim=True)]
-
-
-def _heading_text(passage: PassageHit) -> str:
-    heading = passage["heading"]
-    return "" if heading == "top-level" else plain(heading)
+    path = plain(passage["source"]).replace("\n", "\ufffd").replace("\t", "\ufffd")
+    return f"{click.style(path, fg='green')}:{lines}"
 
 
 def _passage_body(passage: PassageHit) -> str:
@@ -281,11 +257,8 @@ def render_properties(answers: Sequence[NoteProperties]) -> str:
 
 
 def _property_lines(one: NoteProperties) -> list[str]:
-    return [
-        f"{click.style(plain(name), bold=True)}: {plain(_property_text(value))}"
-        for name, value in one["properties"].items()
-    ]
-
-
-def _property_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    lines: list[str] = []
+    for name, value in one["properties"].items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"{click.style(plain(name), bold=True)}: {plain(text)}")
+    return lines

@@ -141,7 +141,11 @@ def parse_transcript(body: bytes) -> Transcript:
         raise ValueError(f"it is {kind}") from None
     fields = _as_object(answer)
     text = _transcript_text(fields)
-    segments = _number_speakers(_pick_segments(fields))
+    segments = _pick_segments(fields)
+    # In order of appearance: servers' own labels have no meaning.
+    labels = dict.fromkeys(segment.speaker for segment in segments if segment.speaker)
+    names = {label: f"Speaker {number}" for number, label in enumerate(labels, 1)} | {"": ""}
+    segments = [replace(segment, speaker=names[segment.speaker]) for segment in segments]
     language = fields.get("language")
     return Transcript(
         text=text.strip(),
@@ -184,7 +188,8 @@ def _pick_segments(fields: _JsonObject) -> list[Segment]:
     words = [*_read_segments(fields.get("words"), "word")]
     segments_have_speakers = bool(segments) and all(one.speaker for one in segments)
     if any(one.speaker for one in words) and not segments_have_speakers:
-        return [_join_words(list(turn)) for _, turn in groupby(words, key=lambda word: word.speaker)]
+        turns = [list(turn) for _, turn in groupby(words, key=lambda word: word.speaker)]
+        return [replace(turn[0], text=" ".join(word.text for word in turn), stop_s=turn[-1].stop_s) for turn in turns]
     return segments
 
 
@@ -203,20 +208,6 @@ def _read_segments(rows: object, name: str) -> Iterator[Segment]:
                 stop_s=max(start, stop),
                 speaker="" if speaker is None else str(speaker)[:80],
             )
-
-
-def _join_words(words: Sequence[Segment]) -> Segment:
-    text = " ".join(word.text for word in words)
-    return Segment(text=text, start_s=words[0].start_s, stop_s=words[-1].stop_s, speaker=words[0].speaker)
-
-
-def _number_speakers(segments: Sequence[Segment]) -> list[Segment]:
-    """Number speakers in order of appearance: servers' own labels have no meaning."""
-    labels = dict.fromkeys(segment.speaker for segment in segments if segment.speaker)
-    names = {label: f"Speaker {number}" for number, label in enumerate(labels, 1)} | {"": ""}
-    return [
-        Segment(text=one.text, start_s=one.start_s, stop_s=one.stop_s, speaker=names[one.speaker]) for one in segments
-    ]
 
 
 def _read_seconds(value: object) -> float:

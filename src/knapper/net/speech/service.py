@@ -146,7 +146,14 @@ class WhisperTranscriber(Transcriber):
 
     @cached_property
     def _model(self) -> WhisperModel:
-        models = self._models or _load_library()
+        models = self._models
+        if models is None:
+            try:
+                models = importlib.import_module("faster_whisper").WhisperModel
+            except ImportError as error:
+                raise extras.missing(
+                    "audio", "audio.provider = whisper", error=TranscriberError, code="transcriber_extra"
+                ) from error
         try:
             return models(self._name, device="auto", compute_type="default")
         except Exception as error:
@@ -157,15 +164,6 @@ class WhisperTranscriber(Transcriber):
                 hint=_MODEL_HINT,
                 code="transcriber_model",
             ) from error
-
-
-def _load_library() -> WhisperModelFactory:
-    try:
-        return importlib.import_module("faster_whisper").WhisperModel
-    except ImportError as error:
-        raise extras.missing(
-            "audio", "audio.provider = whisper", error=TranscriberError, code="transcriber_extra"
-        ) from error
 
 
 MAX_TRANSCRIPTS: Final = 2_000
@@ -202,18 +200,15 @@ class TranscriptStore:
             private.make_folder(self._folder)
             record = {"form": _FILE_VERSION, **asdict(transcript)}
             private.write_text(file, json.dumps(record, ensure_ascii=False))
-            self._prune()
+            cached_files = [*self._folder.glob("*.json")]
+            if len(cached_files) > self._most:
+                by_age = sorted(cached_files, key=lambda one: one.stat().st_mtime_ns)
+                for old in by_age[: len(cached_files) - self._most]:
+                    old.unlink(missing_ok=True)
 
     def _file(self, digest: str, model_id: str) -> Path:
         name = hashlib.sha256(f"{digest}\n{model_id}".encode()).hexdigest()
         return self._folder / f"{name}.json"
-
-    def _prune(self) -> None:
-        cached_files = [*self._folder.glob("*.json")]
-        if len(cached_files) <= self._most:
-            return
-        for file in sorted(cached_files, key=lambda one: one.stat().st_mtime_ns)[: len(cached_files) - self._most]:
-            file.unlink(missing_ok=True)
 
 
 class CachedTranscriber(Transcriber):
@@ -349,7 +344,14 @@ def _choose_transcriber(settings: SpeechSettings) -> Transcriber:
     model = _DEFAULT_MODELS[provider] if settings.model in {"", _DEFAULT_MODELS["fireworks"]} else settings.model
     if provider == "whisper":
         return WhisperTranscriber(model, language=settings.language, max_bytes=settings.max_bytes)
-    base_url = _normalize_base_url(settings.base_url) or _default_address(provider, model)
+    # It ends before ``/audio/transcriptions``.
+    base_url = settings.base_url.strip().rstrip("/").removesuffix(_TRANSCRIPTIONS_PATH).rstrip("/")
+    if base_url and base_url.count("/") == 2:
+        base_url += "/v1"
+    elif not base_url and provider == "fireworks":
+        base_url = _FIREWORKS_TURBO if "turbo" in model else _FIREWORKS
+    elif not base_url and provider == "openai":
+        base_url = _OPENAI
     _check_choice(settings, provider, base_url, key)
     limit = _OPENAI_BYTES if base_url == _OPENAI else settings.max_bytes
     return RemoteTranscriber(
@@ -389,15 +391,3 @@ def _check_choice(settings: SpeechSettings, provider: _ChosenProvider, base_url:
 
 def _disabled_error(reason: str, hint: str) -> TranscriberError:
     return TranscriberError(f"audio isn't transcribed: {reason}", hint=hint, code="audio_off")
-
-
-def _default_address(provider: _ChosenProvider, model: str) -> str:
-    if provider == "fireworks":
-        return _FIREWORKS_TURBO if "turbo" in model else _FIREWORKS
-    return _OPENAI if provider == "openai" else ""
-
-
-def _normalize_base_url(url: str) -> str:
-    """Normalise an address so that it ends before ``/audio/transcriptions``."""
-    bare = url.strip().rstrip("/").removesuffix(_TRANSCRIPTIONS_PATH).rstrip("/")
-    return f"{bare}/v1" if bare and bare.count("/") == 2 else bare
