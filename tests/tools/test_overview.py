@@ -60,6 +60,14 @@ def test_all_notes_are_named_with_what_they_say_of_themselves(vault: Opener) -> 
     ]
 
 
+def test_a_description_of_spaces_alone_is_left_out(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Plan.md": '---\ndescription: "  "\n---\n'})
+    with vault.open() as context:
+        answer: Mapping[str, Any] = notes.view_all_notes(context)
+
+    assert answer["results"] == [{"path": "Plan.md", "title": "Plan"}]
+
+
 def test_a_folder_is_explored(vault: Opener) -> None:
     with vault.open() as context:
         top: Mapping[str, Any] = notes.explore_vault(context)

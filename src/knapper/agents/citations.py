@@ -4,7 +4,6 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -82,6 +81,7 @@ def cut_citation(head: str, tail: str, shown: str) -> tuple[str, str]:
     following_citation = _BEFORE_CITATION.match(after)
     if following_citation:
         return head, tail[following_citation.end() :]
+    # Without it the sentence would lack a part: what a preposition governs, or the subject of a verb.
     last_word, next_word = _LAST_WORD.search(before), _NEXT_WORD.match(after)
     governed = last_word and last_word[1].casefold() in _PREPOSITIONS
     subject = next_word and next_word[1].islower() and _SENTENCE_START.search(before)
@@ -549,10 +549,12 @@ def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
         whole = CitationTarget(target=target)
         excerpt = ""
         for place in (failure.parsed.place, CitationTarget(target=target, headings=headings), whole):
-            with suppress(KnapError):
+            try:
                 passage = find_passage(context, place, names)
-                excerpt = number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
-                break
+            except KnapError:
+                continue
+            excerpt = number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
+            break
         failing.append(f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line)
     rows = "\n\n".join(failing)
     return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{rows}"

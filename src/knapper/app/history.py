@@ -581,7 +581,7 @@ class _Reading:
 
         for one in _read_in_batches(read):
             notes = self._visible([one.request.path])
-            name = f"refused-{one.id:08}"
+            name = f"refused-{one.id:08}"  # of the same length, so that ids sort like the rows
             entry = Entry(
                 at=one.at.astimezone(UTC),
                 kind="refused",

@@ -247,10 +247,11 @@ def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, 
         output.write(options, outcome.answer)
     for line in render_outcome(outcome_fields):
         output.note(options, output.plain(line))
-    for proposal in outcome.proposals if finished and output.can_ask() else ():
-        if output.confirm(f"Review {proposal} now?"):
-            with hub.context(client="cli") as context:
-                _ = review.review_proposal(options, context, str(proposal))
+    if finished and output.can_ask():
+        for proposal in outcome.proposals:
+            if output.confirm(f"Review {proposal} now?"):
+                with hub.context(client="cli") as context:
+                    _ = review.review_proposal(options, context, str(proposal))
     return _exit_code(display, outcome, finished=finished)
 
 

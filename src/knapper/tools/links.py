@@ -378,8 +378,11 @@ class _LinkTraversal:
             previous = frontier
             frontier = list[NotePath]()
             for via in previous:
-                neighbors = self.outgoing(via) if direction != "in" else []
-                neighbors += self.incoming(via) if direction != "out" else []
+                neighbors: list[NotePath] = []
+                if direction != "in":
+                    neighbors += self.outgoing(via)
+                if direction != "out":
+                    neighbors += self.incoming(via)
                 unvisited = [neighbor for neighbor in neighbors if neighbor not in reached]
                 reached.update((neighbor, (steps, via)) for neighbor in unvisited)
                 frontier.extend(unvisited)

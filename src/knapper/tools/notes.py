@@ -345,9 +345,9 @@ def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[Name
                 row["aliases"] = list(names)
             properties = {name.casefold(): value for name, value in entry.properties.items()}
             values = (properties.get(name) for name in _DESCRIPTION_KEYS)
-            description = next((value for value in values if isinstance(value, str) and value), "")
-            if description:
-                row["description"] = search.preview(description, _MAX_DESCRIPTION)
+            written = next((value for value in values if isinstance(value, str) and value), "")
+            if description := search.preview(written, _MAX_DESCRIPTION):  # empty where it is spaces alone
+                row["description"] = description
         rows.append(row)
     return rows
 

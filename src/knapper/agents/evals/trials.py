@@ -235,9 +235,10 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
         after = suite.read_vault(root)
         broken = frozenset(_broken_links(context) - links)
         trial = TrialState(before=before, after=after, outcome=outcome, broken=broken)
-        problems = (f"the run ended as {outcome.state}: {(outcome.error or {}).get('error', '')}",)
         if outcome.state in {"complete", "asked"}:
             problems = tuple(problem for check in task.checks if (problem := check.problem(trial)))
+        else:
+            problems = (f"the run ended as {outcome.state}: {(outcome.error or {}).get('error', '')}",)
         for one in reversed(accepted):
             _ = context.writer.undo(OfProposal(proposal=one))
     wrong_bytes += audit.unexpected_bytes()

@@ -280,6 +280,7 @@ def _read_status(model: ModelName, address: str, status: int, body: bytes) -> Mo
         decoded = loads(body)
     except (ValueError, RecursionError):
         return ModelServerStatus(state="unusable", text=f"{_host_name(address)} doesn't speak a protocol for models")
+    # In Ollama's format or in OpenAI's.
     available: tuple[str, ...] = tuple(sorted(filter(None, map(_row_name, _read_rows(decoded)))))
     if available and model.name != "*" and not _spellings(model) & set(available):
         return ModelServerStatus(

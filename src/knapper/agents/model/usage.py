@@ -128,9 +128,10 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         )
     if isinstance(error, UsageLimitExceeded):
         return _turn_limit_error(error)
-    known = next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
     if is_too_long(error):
         known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
+    else:
+        known = next(((code, text, hint) for kind, code, text, hint in _ERROR_KINDS if isinstance(error, kind)), None)
     if known:
         code, text, hint = known
         return ModelFailure(f"{model}: {text}{_quote_server(error)}", code=code, hint=hint)

@@ -59,7 +59,7 @@ def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **o
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")
     with writing.open_vault(global_options, own) as context:
-        if len(text) == _OLD_AND_NEW:
+        if len(text) == _OLD_AND_NEW:  # with --at there is one at most
             answer = files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])
         else:
             answer = files.edit_at(context, path, own["at"], content, own["expected"])

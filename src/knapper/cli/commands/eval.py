@@ -455,7 +455,7 @@ def command(
 def _search_collection(
     global_options: GlobalOptions, folder: Path, collected: Collection, mode: SearchMode
 ) -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Index the collection's vault, and run every query."""
+    """Index the collection's vault, and run every query; return the notes found, and the times in milliseconds."""
     config = setup.read_settings(global_options)
     vault = Vault(name=folder.resolve().name, path=collected.vault.resolve())
     eval_settings = dataclasses.replace(config, choice=vault, state_dir=config.state_dir / "eval")

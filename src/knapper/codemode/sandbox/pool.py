@@ -94,8 +94,9 @@ def _check_depth(value: JSONValue) -> None:
     for _ in range(MAX_DEPTH):
         below: list[JSONValue] = []
         for one in level:
-            inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-            below += [each for each in inner if isinstance(each, list | dict)]
+            if isinstance(one, dict | list):
+                inner = one.values() if isinstance(one, dict) else one
+                below += [each for each in inner if isinstance(each, list | dict)]
         if not below:
             return
         level = below
