@@ -81,7 +81,11 @@ class ChangeFeed:
         self._root = root
         self._signals = folder / SIGNAL_FOLDER
         private.make_folder(self._signals)
-        _remove_old_signals(self._signals)
+        for file in self._signals.iterdir():
+            # Another process may remove it first.
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _OLD_SIGNAL_S:
+                    file.unlink()
         # As it is spelled, and as macOS reports it.
         self._signal_folders = (self._signals, self._signals.resolve())
         polls = _default_force_polling(None)
@@ -272,11 +276,3 @@ class ChangeFeed:
     ) -> None:
         """Close it."""
         self.close()
-
-
-def _remove_old_signals(folder: Path) -> None:
-    for file in folder.iterdir():
-        # Another process may remove it first.
-        with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD_SIGNAL_S:
-                file.unlink()

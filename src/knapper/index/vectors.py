@@ -670,7 +670,12 @@ class VectorCache:
 
 def _nearest(ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> ScoredIds:
     """Return the ids of the places with the highest scores, where these are above 0, highest first."""
-    best = _largest_places(scores, limit)
+    if len(scores) > limit:
+        largest = np.argpartition(-scores, limit)[:limit]
+        largest.sort()
+    else:
+        largest = np.arange(len(scores))
+    best = largest[np.argsort(-scores[largest], kind="stable")]
     best = best[scores[best] > 0]
     return ScoredIds(ids[places[best]], scores[best].astype(np.float64))
 
@@ -682,13 +687,3 @@ def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -
         return is_used
     files = np.where(is_used, ids >> database.CHUNK_BITS, 0)
     return is_used & (files < len(allowed)) & allowed[np.minimum(files, len(allowed) - 1)]
-
-
-def _largest_places(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Return the indexes of the largest scores, largest first; equal ones by index."""
-    if len(scores) > limit:
-        best = np.argpartition(-scores, limit)[:limit]
-        best.sort()
-    else:
-        best = np.arange(len(scores))
-    return best[np.argsort(-scores[best], kind="stable")]

@@ -54,7 +54,15 @@ def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
     Raises:
         ValueError: The response is invalid; the message contains none of its text.
     """
-    entries = _parse_entries(body)
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):
+        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise ValueError(f"it is {kind}") from None
+    data = answer.get("data") if is_object(answer) else None
+    entries = objects_in(data)
+    if not is_list(data) or len(entries) < len(data):
+        raise ValueError("it has no list of vectors")
     if len(entries) != count:
         raise ValueError(f"it has {len(entries)} vectors for {count} texts")
     if all("index" in entry for entry in entries):
@@ -100,19 +108,6 @@ def parse_retry_after_s(headers: Mapping[str, str]) -> float:
         return 0.0
     until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
     return max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
-
-
-def _parse_entries(body: bytes) -> list[dict[str, JSONValue]]:
-    try:
-        answer: object = json.loads(body)
-    except (ValueError, RecursionError):
-        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
-        raise ValueError(f"it is {kind}") from None
-    data = answer.get("data") if is_object(answer) else None
-    entries = objects_in(data)
-    if not is_list(data) or len(entries) < len(data):
-        raise ValueError("it has no list of vectors")
-    return entries
 
 
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -461,7 +456,17 @@ class EndpointReranker:
         except (Unreachable, Oversized) as error:
             raise RerankerError(error.message, hint=error.hint, code=error.code) from error
         if answer.status != 200:
-            raise self._refusal(answer)
+            code = parse_error_code(answer.body)
+            status_text = f"HTTP {answer.status}, {code}" if code else f"HTTP {answer.status}"
+            if answer.status in {401, 403}:
+                raise RerankerError(
+                    f"{self._client.origin} refuses the API key ({status_text})",
+                    hint="set rerank.api_key",
+                    code="reranker_key",
+                )
+            raise RerankerError(
+                f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused"
+            )
         try:
             return parse_scores(answer.body, len(documents))
         except ValueError as error:
@@ -472,14 +477,3 @@ class EndpointReranker:
     def close(self) -> None:
         """Close the connections; the reranker can't be used afterwards."""
         self._client.close()
-
-    def _refusal(self, answer: HttpResponse) -> RerankerError:
-        code = parse_error_code(answer.body)
-        status_text = f"HTTP {answer.status}, {code}" if code else f"HTTP {answer.status}"
-        if answer.status in {401, 403}:
-            return RerankerError(
-                f"{self._client.origin} refuses the API key ({status_text})",
-                hint="set rerank.api_key",
-                code="reranker_key",
-            )
-        return RerankerError(f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused")

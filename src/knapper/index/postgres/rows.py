@@ -80,7 +80,10 @@ def read_record(connection: sqlite3.Connection, file_id: int) -> FileRecord:
     ).fetchone()
     path, target, kind, title, size, mtime_ns, ctime_ns, hash_, created, modified, properties, problems, *rest = row
     title_row, failed_ns = rest
-    aliases = _column(connection, "SELECT alias FROM aliases WHERE file_id = ? ORDER BY rowid", file_id)
+    aliases = [
+        str(value)
+        for (value,) in connection.execute("SELECT alias FROM aliases WHERE file_id = ? ORDER BY rowid", (file_id,))
+    ]
     headings = connection.execute(
         "SELECT level, title, line FROM headings WHERE file_id = ? ORDER BY rowid", (file_id,)
     )
@@ -108,10 +111,6 @@ def read_record(connection: sqlite3.Connection, file_id: int) -> FileRecord:
         racy=False,
         failed=bool(failed_ns),
     )
-
-
-def _column(connection: sqlite3.Connection, sql: str, file_id: int) -> list[str]:
-    return [str(value) for (value,) in connection.execute(sql, (file_id,))]
 
 
 def _read_names(title_row: str, title: str, aliases: Sequence[str]) -> tuple[str, ...]:
