@@ -52,22 +52,17 @@ def find_named(connection: sqlite3.Connection, name: str, shows: Shows) -> list[
     # Titles are a note's first heading, where that is of level 1, and its property ``title``.
     key = paths.name_key(name.strip())
     ids = {int(i) for (i,) in connection.execute("SELECT file_id FROM aliases WHERE key = ?", (key,))}
-    ids |= _ids_by_words(connection, name)
+    # The words of a name stand one after another.
+    phrase = segment(name.replace('"', " ").replace("\0", " ")).strip()
+    if any(map(str.isalnum, phrase)):
+        rows = connection.execute("SELECT rowid FROM title_words WHERE title_words MATCH ?", (f'aliases : "{phrase}"',))
+        ids |= {int(i) for (i,) in rows}
     visible_ids = [i for i in ids if shows(i)]
     rows = connection.execute(
         "SELECT path, title_row FROM files WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path",
         (json.dumps(visible_ids),),
     )
     return [NotePath(path) for path, title_row in rows if key in _name_keys(title_row)]
-
-
-def _ids_by_words(connection: sqlite3.Connection, name: str) -> set[int]:
-    """Return the files in whose names the words of a name stand one after another."""
-    phrase = segment(name.replace('"', " ").replace("\0", " ")).strip()
-    if not any(map(str.isalnum, phrase)):
-        return set()
-    rows = connection.execute("SELECT rowid FROM title_words WHERE title_words MATCH ?", (f'aliases : "{phrase}"',))
-    return {int(i) for (i,) in rows}
 
 
 def _name_keys(title_row: str) -> set[str]:

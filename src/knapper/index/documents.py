@@ -616,14 +616,14 @@ class FilterMasks:
         """Return a mask by file id of the matching files; None where all match."""
         if where is EVERYTHING or where.trivial:
             return None
-        return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 
+        def compute() -> NDArray[np.bool_]:
+            condition, parameters = build_condition(where)
+            size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
+            mask = np.zeros(size, np.bool_)
+            rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
+            shows = self.visibility.predicate(where)
+            mask[[i for i, path, target in rows if shows(path, target)]] = True
+            return mask
 
-def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, where: Filter) -> NDArray[np.bool_]:
-    condition, parameters = build_condition(where)
-    size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
-    mask = np.zeros(size, np.bool_)
-    rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
-    shows = sight.predicate(where)
-    mask[[i for i, path, target in rows if shows(path, target)]] = True
-    return mask
+        return self._masks.get(connection, where.cache_key, compute)

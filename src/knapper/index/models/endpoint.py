@@ -282,9 +282,26 @@ class EndpointEmbedder:
             raise _stopped_error()
 
     def _try(self, payload: object, patience: _RetryPolicy) -> HttpResponse:
-        if patience.stop is None:
+        stop = patience.stop
+        if stop is None:
             return self._post(payload, patience.timeout_s)
-        return _call_until_stopped(patience.stop, lambda: self._post(payload, patience.timeout_s))
+        outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
+
+        def send() -> None:
+            try:
+                outcomes.put(self._post(payload, patience.timeout_s))
+            except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+                outcomes.put(error)
+
+        # A blocking request can't be cancelled; a daemon thread can be abandoned.
+        threading.Thread(target=send, name="embeddings", daemon=True).start()
+        while not stop.is_set():
+            with suppress(queue.Empty):
+                outcome = outcomes.get(timeout=_STOP_CHECK_S)
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                return outcome
+        raise _stopped_error()
 
     def _post(self, payload: object, timeout_s: float) -> HttpResponse:
         try:
@@ -325,32 +342,6 @@ class EndpointEmbedder:
             hint="check embeddings.model and embeddings.base_url; with Ollama: `ollama pull MODEL`",
             code="embedder_refused",
         )
-
-
-def _call_until_stopped(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
-    """Wait for a response until *stop* is set; a running request is abandoned in its thread.
-
-    Raises:
-        EmbedderStopped: *stop* was set.
-        BaseException: The request's own error.
-    """
-    outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
-
-    def send() -> None:
-        try:
-            outcomes.put(ask())
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
-            outcomes.put(error)
-
-    # A blocking request can't be cancelled; a daemon thread can be abandoned.
-    threading.Thread(target=send, name="embeddings", daemon=True).start()
-    while not stop.is_set():
-        with suppress(queue.Empty):
-            outcome = outcomes.get(timeout=_STOP_CHECK_S)
-            if isinstance(outcome, BaseException):
-                raise outcome
-            return outcome
-    raise _stopped_error()
 
 
 def _stopped_error() -> EmbedderStopped:

@@ -186,7 +186,13 @@ class StateLists:
         if behind > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * self._first_size):
             return False
         gone = session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,)).fetchall()
-        self._drop_files([*ids.tolist(), *(int(file) for (file,) in gone)])
+        dropped = [*ids.tolist(), *(int(file) for (file,) in gone)]
+        for file in dropped:
+            if file < len(self._counts):
+                start = int(self._bases[file])
+                self._is_dropped[start : start + int(self._counts[file])] = True
+                self._counts[file] = 0
+        self._drops += bool(dropped)
         self._add_files(ids, counts)
         # For the lists that there are and those still to be read.
         ranges = [database.chunk_range(file) for file in ids.tolist()]
@@ -206,14 +212,6 @@ class StateLists:
         self._log = None
         self.state = state
         return True
-
-    def _drop_files(self, files: Collection[int]) -> None:
-        for file in files:
-            if file < len(self._counts):
-                start = int(self._bases[file])
-                self._is_dropped[start : start + int(self._counts[file])] = True
-                self._counts[file] = 0
-        self._drops += bool(files)
 
     def _add_files(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         """Give places to the chunks of files, behind all others."""

@@ -107,7 +107,10 @@ class PublishedSnapshot:
         rows = self._find_tokens(query)
         words = self._rank(fulltext.query_words(query, self.cache.stemmer), rows)
         content = sorted(words, key=lambda one: -one.gain)[: fulltext.MAX_RANKED_WORDS]
-        phrases = [self._rank_phrase(term, rows) for term in query.phrases]
+        phrases: list[RankedWord] = []
+        for term in query.phrases:
+            hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
+            phrases.append(RankedWord(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True))
         ranked = [one for one in (*content, *phrases) if one.token or (one.hits and one.hits.chunks)]
         if not ranked or any(one.hits is not None and not one.hits.chunks for one in phrases):
             return {}
@@ -151,7 +154,13 @@ class PublishedSnapshot:
         """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
         if self.state.meta.get("model") != self.model or not self._dimensions or len(vector) != self._dimensions:
             return dict
-        found = self._nearest_by_graph(vector, where, limit + _FURTHER) if self._follows_graph(where) else []
+        found: list[tuple[Any, ...]] = []
+        if self._follows_graph(where):
+            # The graph goes on where the filter or the role's policy drops what it gave. It gives up after a number of
+            # vectors that the server sets, so a role that sees few of them gets too few rows.
+            self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
+            self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
+            found = self._nearest_of(f"(vector::halfvec({self._dimensions}))", vector, where, limit + _FURTHER)
         if len(found) < limit + _FURTHER:
             found = self._nearest_of("vector", vector, where, limit + _FURTHER)
         read = rows.read_vectors([wire for _, wire in found])
@@ -160,15 +169,6 @@ class PublishedSnapshot:
         scored = [(float(cosine), int(i)) for cosine, (i, _) in zip(cosines.tolist(), found, strict=True) if cosine > 0]
         ranked = sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]
         return lambda: {i: cosine for cosine, i in ranked}
-
-    def _nearest_by_graph(self, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
-        """Follow the graph, which goes on where the filter or the role's policy drops what it gave.
-
-        It gives up after a number of vectors that the server sets, so a role that sees few of them gets too few rows.
-        """
-        self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
-        self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
-        return self._nearest_of(f"(vector::halfvec({self._dimensions}))", vector, where, limit)
 
     def _nearest_of(self, column: str, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
         conditions, values = self._conditions("chunk", where)
@@ -369,10 +369,6 @@ class PublishedSnapshot:
             ranked += [RankedWord(gain=gain, hits=hits)] if hits.chunks else []
         return ranked
 
-    def _rank_phrase(self, term: Term, rows: Mapping[str, tuple[int, int]]) -> RankedWord:
-        hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
-        return RankedWord(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
-
     def _gain(self, count: int) -> float:
         return inverse_document_frequency(count, self._total) * (K1 + 1)
 
@@ -393,17 +389,14 @@ class PublishedSnapshot:
                 token, _ = found.get(stems[0], (0, 0))
                 rareness[word] = fts5.rareness(counts.get(token, 0), total)
             elif stems:
-                rareness[word] = fts5.rareness(self._count_hits(stems, found, where), total)
+                chunks = self._find_hits(stems, found, prefix=False).chunks
+                count = len(chunks)
+                if chunks and not where.trivial:
+                    conditions, values = self._conditions("p.chunk", where)
+                    sql = f"SELECT COUNT(*) FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)}"
+                    count = int(self._select(sql, [chunks, *values])[0][0])
+                rareness[word] = fts5.rareness(count, total)
         return rareness
-
-    def _count_hits(self, stems: Sequence[str], rows: Mapping[str, tuple[int, int]], where: Filter) -> int:
-        """Count the chunks with a word of several tokens."""
-        chunks = self._find_hits(stems, rows, prefix=False).chunks
-        if where.trivial or not chunks:
-            return len(chunks)
-        conditions, values = self._conditions("p.chunk", where)
-        sql = f"SELECT COUNT(*) FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)}"
-        return int(self._select(sql, [chunks, *values])[0][0])
 
     def _find_hits(
         self,
