@@ -46,32 +46,23 @@ def find_named(connection: sqlite3.Connection, name: str, shows: Shows) -> list[
         rows = connection.execute("SELECT id, path FROM files WHERE name_key = ? ORDER BY path", (key,))
         return [NotePath(path) for i, path in rows if shows(i)]
 
-    return sorted(links.find_named(name, lookup)) or _find_titled(connection, name, shows)
-
-
-def _find_titled(connection: sqlite3.Connection, name: str, shows: Shows) -> list[NotePath]:
-    """Return the visible notes with a title or alias, by path.
-
-    Titles are a note's first heading, where that is of level 1, and its property ``title``.
-    """
+    named = sorted(links.find_named(name, lookup))
+    if named:
+        return named
+    # Titles are a note's first heading, where that is of level 1, and its property ``title``.
     key = paths.name_key(name.strip())
     ids = {int(i) for (i,) in connection.execute("SELECT file_id FROM aliases WHERE key = ?", (key,))}
-    ids |= _ids_by_words(connection, name)
+    # The words of a name stand one after another.
+    phrase = segment(name.replace('"', " ").replace("\0", " ")).strip()
+    if any(map(str.isalnum, phrase)):
+        rows = connection.execute("SELECT rowid FROM title_words WHERE title_words MATCH ?", (f'aliases : "{phrase}"',))
+        ids |= {int(i) for (i,) in rows}
     visible_ids = [i for i in ids if shows(i)]
     rows = connection.execute(
         "SELECT path, title_row FROM files WHERE id IN (SELECT value FROM json_each(?)) ORDER BY path",
         (json.dumps(visible_ids),),
     )
     return [NotePath(path) for path, title_row in rows if key in _name_keys(title_row)]
-
-
-def _ids_by_words(connection: sqlite3.Connection, name: str) -> set[int]:
-    """Return the files in whose names the words of a name stand one after another."""
-    phrase = segment(name.replace('"', " ").replace("\0", " ")).strip()
-    if not any(map(str.isalnum, phrase)):
-        return set()
-    rows = connection.execute("SELECT rowid FROM title_words WHERE title_words MATCH ?", (f'aliases : "{phrase}"',))
-    return {int(i) for (i,) in rows}
 
 
 def _name_keys(title_row: str) -> set[str]:
@@ -113,28 +104,19 @@ def sort_by_property(
         return ids
     signed_ids = np.fromstring(file_text, np.int64, sep=" ")
     ranks = np.full(max(np.abs(signed_ids).max(), ids.max(initial=0)) + 1, 2 * len(items))
-    np.minimum.at(ranks, np.abs(signed_ids), _rank_elements(signed_ids > 0, items))
-    return ids[np.argsort(_reverse_ranks(ranks[ids], len(items)) if descending else ranks[ids], kind="stable")]
-
-
-def _rank_elements(numeric: NDArray[np.bool_], items: list[tuple[int, float | None]]) -> NDArray[np.int64]:
-    """Return each element's rank among the items: numbers by value and then by spelling, then texts.
-
-    Args:
-        numeric: For each element, in order of its item, whether it is a number; a text may be spelled like one.
-        items: For each item: how many elements are spelled so, and their number.
-    """
+    # Elements rank among the items: numbers by value and then by spelling, then texts, which may be spelled like one.
     counts, numbers = zip(*items, strict=True)
     by_number = np.empty(len(items), np.int64)
     by_number[np.argsort(np.array(numbers, np.float64), kind="stable")] = np.arange(len(items))
     items_of_elements = np.repeat(np.arange(len(items)), counts)
-    return np.where(numeric, by_number[items_of_elements], len(items) + items_of_elements)
-
-
-def _reverse_ranks(ranks: NDArray[np.int64], items: int) -> NDArray[np.int64]:
-    """Reverse the ranks of numbers, and those of texts; files without the property stay last."""
-    range_sums = np.array([items - 1, 3 * items - 1, 4 * items])
-    return range_sums[ranks // items] - ranks
+    element_ranks = np.where(signed_ids > 0, by_number[items_of_elements], len(items) + items_of_elements)
+    np.minimum.at(ranks, np.abs(signed_ids), element_ranks)
+    file_ranks = ranks[ids]
+    if descending:
+        # Those of numbers, and those of texts; files without the property stay last.
+        range_sums = np.array([len(items) - 1, 3 * len(items) - 1, 4 * len(items)])
+        file_ranks = range_sums[file_ranks // len(items)] - file_ranks
+    return ids[np.argsort(file_ranks, kind="stable")]
 
 
 IsVisible = Callable[[str, str], bool]
@@ -309,7 +291,20 @@ def count_folders(connection: sqlite3.Connection, condition: SqlCondition, below
     """
     sql, parameters = condition
     counts: list[FolderCount] = []
-    for key in _child_folders(connection, folder_key(below)):
+    # The folded paths of the direct subfolders, skipping the contents of each.
+    parent = folder_key(below)
+    prefix = f"{parent}/" if parent else ""
+    # "0" comes right after "/"
+    stop = f"{parent}0" if parent else _LAST_CHARACTER
+    folder_keys: dict[str, None] = {}
+    after_key = prefix
+    keys_sql = "SELECT MIN(folder_key) FROM files INDEXED BY files_folder WHERE folder_key > ? AND folder_key < ?"
+    while (smallest := connection.execute(keys_sql, (after_key, stop)).fetchone()[0]) is not None:
+        next_key = str(smallest)
+        child = prefix + next_key[len(prefix) :].partition("/")[0]
+        folder_keys[child] = None
+        after_key = next_key if next_key == child else f"{child}/{_LAST_CHARACTER}"
+    for key in folder_keys:
         row = connection.execute(
             f"SELECT MIN(f.path), COUNT(*) FROM files f INDEXED BY files_folder WHERE {sql} AND {_BELOW_FOLDER_SQL}",
             (*parameters, key, f"{key}/", f"{key}0"),
@@ -318,22 +313,6 @@ def count_folders(connection: sqlite3.Connection, condition: SqlCondition, below
             path = "/".join(str(row[0]).split("/")[: key.count("/") + 1])
             counts.append(FolderCount(path=NotePath(path), files=int(row[1])))
     return sorted(counts, key=lambda one: one.path)
-
-
-def _child_folders(connection: sqlite3.Connection, below: str) -> list[str]:
-    """Find the folded paths of the direct subfolders, skipping the contents of each."""
-    prefix = f"{below}/" if below else ""
-    # "0" comes right after "/"
-    stop = f"{below}0" if below else _LAST_CHARACTER
-    folder_keys: dict[str, None] = {}
-    after_key = prefix
-    sql = "SELECT MIN(folder_key) FROM files INDEXED BY files_folder WHERE folder_key > ? AND folder_key < ?"
-    while (row := connection.execute(sql, (after_key, stop)).fetchone()[0]) is not None:
-        key = str(row)
-        child = prefix + key[len(prefix) :].partition("/")[0]
-        folder_keys[child] = None
-        after_key = key if key == child else f"{child}/{_LAST_CHARACTER}"
-    return list(folder_keys)
 
 
 _MAX_COMPARED_NAMES = 50_000
@@ -349,7 +328,15 @@ def find_similar_paths(connection: sqlite3.Connection, path: NotePath) -> Iterat
         connection: The index.
         path: The path that doesn't exist.
     """
-    ids, stems = _read_stems(connection, paths.name_key(paths.parent_folder(path)))
+    # As one text, separated by a character that no name holds; a folder's own names are always included.
+    rows = (
+        "SELECT id, name_key FROM files WHERE folder_key = ?"
+        " UNION ALL SELECT id, name_key FROM files INDEXED BY files_name_key LIMIT ?"
+    )
+    names_sql = f"SELECT group_concat(id || '/' || name_key, '/') FROM ({rows})"
+    parameters = (paths.name_key(paths.parent_folder(path)), _MAX_COMPARED_NAMES)
+    names_parts = str(connection.execute(names_sql, parameters).fetchone()[0] or "").split("/")
+    ids, stems = [int(i) for i in names_parts[::2] if i], [paths.stem(name) for name in names_parts[1::2]]
     if not ids:
         return None
     likeness = {ids[place]: score for score, place in files.score_stems(path, stems)}
@@ -370,17 +357,6 @@ def _paths_by_likeness(
         )
         yield from map(NotePath, files.order_by_likeness(path, [(scores[int(i)], str(path)) for i, path in rows]))
         start = end
-
-
-def _read_stems(connection: sqlite3.Connection, folder_key: str) -> tuple[Sequence[int], Sequence[str]]:
-    """Read names as one text, separated by a character that no name holds; a folder's own are always included."""
-    rows = (
-        "SELECT id, name_key FROM files WHERE folder_key = ?"
-        " UNION ALL SELECT id, name_key FROM files INDEXED BY files_name_key LIMIT ?"
-    )
-    names_sql = f"SELECT group_concat(id || '/' || name_key, '/') FROM ({rows})"
-    names_parts = str(connection.execute(names_sql, (folder_key, _MAX_COMPARED_NAMES)).fetchone()[0] or "").split("/")
-    return [int(i) for i in names_parts[::2] if i], [paths.stem(name) for name in names_parts[1::2]]
 
 
 _MAX_OFFSET = 2**62

@@ -1,5 +1,6 @@
 """Cut a file into chunks and build all that the index keeps of it, here or in a second process."""
 
+import contextlib
 import datetime as dt
 import gc
 import json
@@ -286,7 +287,12 @@ class _Splitter:
             at = stop
 
     def _body_chunk(self, section: Section, group: Sequence[_Atom]) -> Iterator[Chunk]:
-        start, stop = _trim_span(self.data, group[0].start, group[-1].stop)
+        # Without blank lines at the start, but with the first line's indent, and without white space at the end.
+        begin = group[0].start
+        span = self.data[begin : group[-1].stop].rstrip(_BLANK)
+        indent = len(span) - len(span.lstrip(_BLANK))
+        first = max(span.rfind(b"\n", 0, indent), span.rfind(b"\r", 0, indent)) + 1
+        start, stop = begin + first, begin + len(span)
         text = parser.decode_text(self.data[start:stop])
         if not text.strip():
             return
@@ -388,14 +394,6 @@ def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
         yield group
 
 
-def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
-    """Strip blank lines at the start, keeping the first line's indent, and white space at the end."""
-    span = data[start:stop].rstrip(_BLANK)
-    indent = len(span) - len(span.lstrip(_BLANK))
-    first = max(span.rfind(b"\n", 0, indent), span.rfind(b"\r", 0, indent)) + 1
-    return start + first, start + len(span)
-
-
 _PARSERS: Mapping[str, Callable[[bytes], Outline]] = {
     "note": parser.parse_note,
     "canvas": canvas.parse_canvas,
@@ -440,12 +438,17 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
             aliases.extend(part.strip() for part in value.split(","))
         elif isinstance(value, list):
             aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    first_section = next((section for section in outline.sections if section.level), None)
+    title = next((value for name, value in values.items() if name.casefold() == "title"), None)
+    names = [title.strip()] if isinstance(title, str) else []
+    if first_section is not None and first_section.level == 1:
+        names.append(first_section.title)
     return FileRecord(
         stat=stat,
         hash=note.hash,
         title=_title_of(stat),
         aliases=tuple(dict.fromkeys(alias for alias in aliases if alias)),
-        names=_read_names(values, outline),
+        names=tuple(dict.fromkeys(name for name in names if name)),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
         created=_date_in_properties(values) or _date_on_disk(stat),
         modified=_local_date(stat.mtime_ns),
@@ -487,31 +490,16 @@ def _date_on_disk(stat: FileStat) -> str:
     return _local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
 
 
-def _read_names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
-    first_section = next((section for section in outline.sections if section.level), None)
-    title = next((value for name, value in values.items() if name.casefold() == "title"), None)
-    names = [title.strip()] if isinstance(title, str) else []
-    if first_section is not None and first_section.level == 1:
-        names.append(first_section.title)
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 def _date_in_properties(values: Mapping[str, JSONValue]) -> str:
     """Read the day from ``Date`` (or ``created``), which may be a link such as ``[[2023-08-11]]``."""
     lowered = {name.casefold(): value for name, value in values.items()}
     for name in ("date", "created"):
         match = _DATE.search(str(lowered.get(name, "")))
-        if match and _is_date(match.group()):
-            return match.group()
+        if match:
+            with contextlib.suppress(ValueError):
+                _ = dt.date.fromisoformat(match.group())
+                return match.group()
     return ""
-
-
-def _is_date(text: str) -> bool:
-    try:
-        dt.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _local_date(ns: int) -> str:

@@ -535,21 +535,18 @@ class Database:
         # Mapped memory counts as resident for each connection; more isn't faster.
         connection.execute("PRAGMA mmap_size = 67108864")
         with self._connections_lock:
-            self._connections = [*self._without_ended(), (threading.current_thread(), connection)]
+            # Those of threads that have ended are closed.
+            alive = [entry for entry in self._connections if entry[0].is_alive()]
+            for entry in self._connections:
+                if entry not in alive:
+                    entry[1].close()
+            self._connections = [*alive, (threading.current_thread(), connection)]
         self._local.connection, self._local.file, self._local.seen = (
             connection,
             stat_before or self.path.stat(),
             -_FILE_CHECK_S,
         )
         return connection
-
-    def _without_ended(self) -> list[tuple[threading.Thread, Connection]]:
-        """Close the connections of threads that have ended, and return the others."""
-        alive = [entry for entry in self._connections if entry[0].is_alive()]
-        for entry in self._connections:
-            if entry not in alive:
-                entry[1].close()
-        return alive
 
     def _prepare_or_replace(self) -> None:
         """Replace a damaged file: everything in it can be derived from the vault again."""
@@ -573,7 +570,16 @@ class Database:
         connection = self.reader()
         if _schema_version(connection) == SCHEMA_VERSION:
             return
-        _enable_wal(connection)
+        # With WAL, readers don't wait for a writer; SQLite's busy time-out doesn't apply to the switch.
+        deadline = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if _sqlite_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Checked again under the write lock: another process may have created the tables first.
@@ -669,20 +675,6 @@ def marking_damage(folder: Path) -> Generator[None]:
 def _sqlite_code(error: BaseException | None) -> int:
     """Return SQLite's primary error code, without the extended bits; 0 where there is none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
-def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, so that readers don't wait for a writer; retries, as SQLite's busy time-out doesn't apply here."""
-    deadline = time.monotonic() + BUSY_MS / 1000
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if _sqlite_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(_RETRY_S)
-        else:
-            return
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:

@@ -169,7 +169,16 @@ _PENDING_EDIT_TAG = "ai_edit"
 
 def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
     """Return the rows of a file and its chunks, which are in order of position."""
-    stat, names = record.stat, _indexed_names(record)
+    # Of pending edits the tag is a word to index, since the chunks hold the text without them.
+    pending = (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
+    stat = record.stat
+    # The indexed texts are stored, too, as a later removal needs them.
+    names = (
+        segment(record.title),
+        segment("\n".join((*record.aliases, *record.names))),
+        segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
+        "\n".join((record.title, *record.aliases, *record.names)),
+    )
     problems = json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False)
     return FileRows(
         path=str(record.path),
@@ -199,18 +208,6 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         headings=record.headings,
         chunks=chunks,
         problems=[problem.message for problem in record.problems],
-    )
-
-
-def _indexed_names(record: FileRecord) -> tuple[str, str, str, str]:
-    """Return the indexed texts of title, aliases and headings, which are stored, as a later removal needs them."""
-    # Of pending edits the tag is a word to index, since the chunks hold the text without them.
-    pending = (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
-    return (
-        segment(record.title),
-        segment("\n".join((*record.aliases, *record.names))),
-        segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
-        "\n".join((record.title, *record.aliases, *record.names)),
     )
 
 
@@ -468,7 +465,8 @@ def build_condition(where: Filter) -> SqlCondition:
     """Return the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
     tests: list[SqlCondition] = []
     if where.folders:
-        tests.append(_any_of([_below_folder(folder) for folder in where.folders]))
+        below = [_below_folder(folder) for folder in where.folders]
+        tests.append((f"({' OR '.join(sql for sql, _ in below)})", [p for _, parameters in below for p in parameters]))
     tests.extend(_negate(_below_folder(folder)) for folder in where.exclude_folders)
     if where.directly_in:
         tests.append(_in_values("f.folder_key", [folder_key(folder) for folder in where.directly_in]))
@@ -530,29 +528,24 @@ def _matches_property(test: PropertyTest) -> SqlCondition:
         case "is":
             sql, parameters = f"{_FILES_WITH_PROPERTY} AND p.item = ? AND NOT EXISTS ({_OTHER_ELEMENTS})", [name, value]
         case "contains" | "not_contains":
-            sql, parameters = _files_containing(name, value)
+            by_element = f"{_FILES_WITH_PROPERTY} AND p.item IN (?, ?)"
+            if len(value) < _GRAM_CHARS or "\0" in value:
+                by_part = f"{_FILES_WITH_PROPERTY} AND p.shape != 'list' AND instr(p.item, ?)"
+                part_parameters = [name, value]
+            else:
+                quoted = value.replace('"', '""')
+                grams = "SELECT rowid FROM property_grams WHERE property_grams MATCH ?"
+                by_part = (
+                    f"SELECT p.file_id FROM properties p WHERE p.id IN ({grams}) AND +p.key = ? AND instr(p.item, ?)"
+                )
+                part_parameters = [f'"{quoted}"', name, value]
+            sql = f"{by_element} UNION ALL {by_part}"
+            parameters = [name, value, f"[[{value}]]", *part_parameters]
     return f"f.id {not_in} ({sql})", parameters
-
-
-def _files_containing(name: str, value: str) -> SqlCondition:
-    """Select the files whose property has *value* as an element, or as a part of its text."""
-    by_element = f"{_FILES_WITH_PROPERTY} AND p.item IN (?, ?)"
-    parameters = [name, value, f"[[{value}]]"]
-    if len(value) < _GRAM_CHARS or "\0" in value:
-        by_part = f"{_FILES_WITH_PROPERTY} AND p.shape != 'list' AND instr(p.item, ?)"
-        return f"{by_element} UNION ALL {by_part}", [*parameters, name, value]
-    quoted = value.replace('"', '""')
-    grams = "SELECT rowid FROM property_grams WHERE property_grams MATCH ?"
-    by_part = f"SELECT p.file_id FROM properties p WHERE p.id IN ({grams}) AND +p.key = ? AND instr(p.item, ?)"
-    return f"{by_element} UNION ALL {by_part}", [*parameters, f'"{quoted}"', name, value]
 
 
 def _in_values(column: str, values: Sequence[str]) -> SqlCondition:
     return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(values, ensure_ascii=False)]
-
-
-def _any_of(tests: Sequence[SqlCondition]) -> SqlCondition:
-    return f"({' OR '.join(sql for sql, _ in tests)})", [p for _, parameters in tests for p in parameters]
 
 
 def _negate(test: SqlCondition) -> SqlCondition:
@@ -623,14 +616,14 @@ class FilterMasks:
         """Return a mask by file id of the matching files; None where all match."""
         if where is EVERYTHING or where.trivial:
             return None
-        return self._masks.get(connection, where.cache_key, lambda: _compute_mask(connection, self.visibility, where))
 
+        def compute() -> NDArray[np.bool_]:
+            condition, parameters = build_condition(where)
+            size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
+            mask = np.zeros(size, np.bool_)
+            rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
+            shows = self.visibility.predicate(where)
+            mask[[i for i, path, target in rows if shows(path, target)]] = True
+            return mask
 
-def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, where: Filter) -> NDArray[np.bool_]:
-    condition, parameters = build_condition(where)
-    size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
-    mask = np.zeros(size, np.bool_)
-    rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
-    shows = sight.predicate(where)
-    mask[[i for i, path, target in rows if shows(path, target)]] = True
-    return mask
+        return self._masks.get(connection, where.cache_key, compute)

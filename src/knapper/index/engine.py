@@ -362,15 +362,13 @@ class Engine:
                 pending = self.status(Filter(policy=policy)).pending
             is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
             # A file that is hidden from the client, and that the index lacks, has no part in its answer.
-            as_of = began if checked.is_current else self._last_current()
+            as_of: dt.datetime | None = began
+            if not checked.is_current:
+                built = self.store.meta("built")
+                as_of = self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
             shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
             notices = (_CHANGED_NOTICE,) if self._is_changed_by_others else ()
             return replace(checked, filling=is_filling, pending=pending, as_of=shown, notices=notices)
-
-    def _last_current(self) -> dt.datetime | None:
-        """Return the local time until when all saved changes are in the index; None where none are."""
-        built = self.store.meta("built")
-        return self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
 
     def _all_current(self, since: dt.datetime) -> Freshness:
         """Record that all that was saved before a time is in the index, unless that was never filled."""
@@ -585,7 +583,14 @@ class Engine:
             StorageError: The name must be *certain*, and the index can't be written.
         """
         if certain:
-            self._index_all_names()
+            # All changes are indexed, so that no file is missing among those of a name.
+            checked = self._check_events(None, dt.datetime.now().astimezone())
+            if checked is None or not checked.is_current:
+                try:
+                    _ = self.refresh(wait_s=_NAMES_LOCK_WAIT_S)
+                except ConflictError as error:
+                    error.hint = "give the note's path, or wait until the index is written"
+                    raise
         elif time.monotonic() >= self._names_valid_until:
             began = time.monotonic()
             _ = self.freshen(meaning=False, policy=policy)
@@ -596,20 +601,6 @@ class Engine:
         except sqlite3.DatabaseError:
             # Without names, only paths are known; the caller is told that there is no such path.
             return ()
-
-    def _index_all_names(self) -> None:
-        """Index all changes, so that no file is missing among those of a name.
-
-        Raises:
-            ConflictError: Another process, or this one's watcher, is writing the index.
-        """
-        checked = self._check_events(None, dt.datetime.now().astimezone())
-        if checked is None or not checked.is_current:
-            try:
-                _ = self.refresh(wait_s=_NAMES_LOCK_WAIT_S)
-            except ConflictError as error:
-                error.hint = "give the note's path, or wait until the index is written"
-                raise
 
     @property
     def _has_current_rules(self) -> bool:

@@ -81,7 +81,11 @@ class ChangeFeed:
         self._root = root
         self._signals = folder / SIGNAL_FOLDER
         private.make_folder(self._signals)
-        _remove_old_signals(self._signals)
+        for file in self._signals.iterdir():
+            # Another process may remove it first.
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _OLD_SIGNAL_S:
+                    file.unlink()
         # As it is spelled, and as macOS reports it.
         self._signal_folders = (self._signals, self._signals.resolve())
         polls = _default_force_polling(None)
@@ -133,7 +137,14 @@ class ChangeFeed:
             if not refresh.make_signal(signal):
                 return False
             try:
-                is_heard = self._wait_for(signal, time.monotonic() + wait_s)
+                pause, deadline = _FIRST_LOOK_S, time.monotonic() + wait_s
+                is_heard = self._collect(signal.name)[1]
+                while not is_heard and time.monotonic() <= deadline:
+                    # Longer each time: on a busy machine the report takes its time, and looking for it takes that of
+                    # others.
+                    time.sleep(pause)
+                    pause = min(_LOOK_FACTOR * pause, _MAX_LOOK_S)
+                    is_heard = self._collect(signal.name)[1]
             except (OSError, RuntimeError):
                 # The system's reports have failed; the watcher meets the same error, and starts over.
                 return False
@@ -144,16 +155,6 @@ class ChangeFeed:
                 self._muted_until = time.monotonic() + _MUTE_S
                 self._doubts += 1
             return is_heard
-
-    def _wait_for(self, signal: Path, deadline: float) -> bool:
-        pause = _FIRST_LOOK_S
-        while not self._collect(signal.name)[1]:
-            if time.monotonic() > deadline:
-                return False
-            # Longer each time: on a busy machine the report takes its time, and looking for it takes that of others.
-            time.sleep(pause)
-            pause = min(_LOOK_FACTOR * pause, _MAX_LOOK_S)
-        return True
 
     def _collect(self, wanted: str | None) -> tuple[int, bool]:
         """Read the reports that have come; also return whether a signal file's is among them."""
@@ -272,11 +273,3 @@ class ChangeFeed:
     ) -> None:
         """Close it."""
         self.close()
-
-
-def _remove_old_signals(folder: Path) -> None:
-    for file in folder.iterdir():
-        # Another process may remove it first.
-        with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD_SIGNAL_S:
-                file.unlink()

@@ -195,11 +195,8 @@ class _LinkResolver:
     def end(self, source: int, target: str) -> int:
         """Return the id of a link's target; 0 where it is broken."""
         end = self._everywhere.get(target)
-        if end is None:
-            end = self._end_from(source, target)
-        return end
-
-    def _end_from(self, source: int, target: str) -> int:
+        if end is not None:
+            return end
         prepared = self._prepared.get(target)
         if prepared is None:
             prepared = PreparedTarget(target, self._find)
@@ -253,10 +250,27 @@ def _replace_changed(
     """Return known ends with those of changed files, and of links to names that files got or lost, resolved again."""
     if not changed_ids:
         return known
-    resolver = _sql_resolver(connection)
+
+    def look_up(key: str) -> list[tuple[int, NotePath]]:
+        rows = connection.execute("SELECT id, path FROM files WHERE name_key = ? ORDER BY path", (key,))
+        return [(int(i), NotePath(path)) for i, path in rows]
+
+    def path_of(i: int) -> str:
+        return str(connection.execute("SELECT path FROM files WHERE id = ?", (i,)).fetchone()[0])
+
+    resolver = _LinkResolver(look_up, path_of)
     old = known.ends
     targets = _resolve_named(connection, old, names, resolver) if names else old.targets
-    links_by_path = _read_links(connection, known, changed_ids, resolver)
+    # None for files that are gone.
+    links_by_path: dict[NotePath, FileIds] = {}
+    # In order of ids: a file that was removed and came back has two, and the later one counts.
+    for file_id in sorted(changed_ids):
+        row = connection.execute("SELECT path FROM files WHERE id = ?", (file_id,)).fetchone()
+        if row is not None:
+            own_rows = connection.execute(f"{_LINKS_SQL} AND file_id = ? ORDER BY rowid", (file_id,))
+            links_by_path[NotePath(row[0])] = _resolve_rows(own_rows, resolver)
+        elif (gone_place := known.place_of(file_id)) is not None:
+            links_by_path.setdefault(known.paths[gone_place], np.zeros((0, 3), np.int64))
     pieces: list[list[FileIds]] = [[], [], []]
     done = 0
     for path, own_links in sorted(links_by_path.items()):
@@ -269,22 +283,6 @@ def _replace_changed(
     rows, sources, targets = map(np.concatenate, pieces)
     resolved = replace(known, ends=replace(old, rows=rows, sources=sources, targets=targets))
     return _replace_files(connection, resolved, changed_ids) if names else resolved
-
-
-def _read_links(
-    connection: sqlite3.Connection, known: _Resolved, changed_ids: Iterable[int], resolver: _LinkResolver
-) -> dict[NotePath, FileIds]:
-    """Return the links of changed files by path, with their ends; none for those that are gone."""
-    links_by_path: dict[NotePath, FileIds] = {}
-    # In order of ids: a file that was removed and came back has two, and the later one counts.
-    for i in sorted(changed_ids):
-        row = connection.execute("SELECT path FROM files WHERE id = ?", (i,)).fetchone()
-        if row is not None:
-            rows = connection.execute(f"{_LINKS_SQL} AND file_id = ? ORDER BY rowid", (i,))
-            links_by_path[NotePath(row[0])] = _resolve_rows(rows, resolver)
-        elif (place := known.place_of(i)) is not None:
-            links_by_path.setdefault(known.paths[place], np.zeros((0, 3), np.int64))
-    return links_by_path
 
 
 def _resolve_named(
@@ -312,7 +310,9 @@ def _replace_files(connection: sqlite3.Connection, known: _Resolved, changed_ids
             place = bisect_left(all_paths, known.paths[old_place])
             del all_paths[place]
             ids = np.delete(ids, place)
-            _remove_note(notes, i, known.paths[old_place])
+            removed_place = bisect_left(notes, known.paths[old_place], key=_path_of_note)
+            if removed_place < len(notes) and notes[removed_place][0] == i:
+                del notes[removed_place]
         for path, kind in connection.execute("SELECT path, kind FROM files WHERE id = ?", (i,)):
             place = bisect_left(all_paths, path)
             all_paths.insert(place, NotePath(path))
@@ -321,12 +321,6 @@ def _replace_files(connection: sqlite3.Connection, known: _Resolved, changed_ids
                 notes.insert(bisect_left(notes, path, key=_path_of_note), (i, NotePath(path)))
     ends = replace(known.ends, notes=tuple(notes))
     return _Resolved(ends=ends, paths=all_paths, ids=ids, places=_places_of(ids))
-
-
-def _remove_note(notes: list[tuple[int, NotePath]], i: int, path: NotePath) -> None:
-    place = bisect_left(notes, path, key=_path_of_note)
-    if place < len(notes) and notes[place][0] == i:
-        del notes[place]
 
 
 def _path_of_note(note: tuple[int, NotePath]) -> NotePath:
@@ -338,19 +332,6 @@ def _places_of(ids: FileIds) -> FileIds:
     places = np.full(int(ids.max(initial=0)) + 1, -1, np.int64)
     places[ids] = np.arange(len(ids))
     return places
-
-
-def _sql_resolver(connection: sqlite3.Connection) -> _LinkResolver:
-    """Return a resolver that looks only the names up that it needs."""
-
-    def look_up(key: str) -> list[tuple[int, NotePath]]:
-        rows = connection.execute("SELECT id, path FROM files WHERE name_key = ? ORDER BY path", (key,))
-        return [(int(i), NotePath(path)) for i, path in rows]
-
-    def path_of(i: int) -> str:
-        return str(connection.execute("SELECT path FROM files WHERE id = ?", (i,)).fetchone()[0])
-
-    return _LinkResolver(look_up, path_of)
 
 
 def _resolve_rows(rows: Iterable[tuple[int, int, str]], resolver: _LinkResolver) -> FileIds:
@@ -505,29 +486,31 @@ class Graph:
 
     def _edges(self, rows: Iterable[_EdgeRow], lookup: NameLookup | None = None) -> list[Edge]:
         lookup_name = lookup or self.cached_lookup()
-        return [self._edge(row, lookup_name) for row in rows]
-
-    def _edge(self, row: _EdgeRow, lookup: NameLookup) -> Edge:
-        source, kind, target, headings, block, alias, line, key = row
-        path = NotePath(source)
-        if kind == "external":
-            resolution = links.Resolution(path=None, ambiguous=())
-        elif target:
-            resolution = links.resolve(target, path, lookup)
-        else:
-            resolution = links.Resolution(path=path, ambiguous=())
-        return Edge(
-            source=path,
-            kind=kind,
-            target=target,
-            headings=tuple(headings.split("#")) if headings else (),
-            block=block,
-            alias=alias,
-            line=line,
-            key=key,
-            path=resolution.path,
-            ambiguous=resolution.ambiguous,
-        )
+        edges: list[Edge] = []
+        for row in rows:
+            source, kind, target, headings, block, alias, line, key = row
+            path = NotePath(source)
+            if kind == "external":
+                resolution = links.Resolution(path=None, ambiguous=())
+            elif target:
+                resolution = links.resolve(target, path, lookup_name)
+            else:
+                resolution = links.Resolution(path=path, ambiguous=())
+            edges.append(
+                Edge(
+                    source=path,
+                    kind=kind,
+                    target=target,
+                    headings=tuple(headings.split("#")) if headings else (),
+                    block=block,
+                    alias=alias,
+                    line=line,
+                    key=key,
+                    path=resolution.path,
+                    ambiguous=resolution.ambiguous,
+                )
+            )
+        return edges
 
 
 def _select_links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_EdgeRow]:

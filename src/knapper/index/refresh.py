@@ -474,27 +474,23 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
     store.settle(plan.settled)
     for read_batch in chunker.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
         with store.batch():
-            _store_files(store, read_batch, outcome)
+            changed: list[FileRows] = []
+            known = store.hashes_of(rows.path for rows in read_batch)
+            for rows in read_batch:
+                if rows.hash and rows.hash == known.get(rows.path):
+                    store.touch(rows)
+                    outcome.unchanged += 1
+                else:
+                    changed.append(rows)
+            store.apply_all(changed)
+            outcome.indexed += len(changed)
+            outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
         if progress:
             progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
     # After all new files: the vectors of a moved note are copied from its old chunks.
     store.remove(plan.gone)
     outcome.removed = len(plan.gone)
     return outcome
-
-
-def _store_files(store: IndexStore, batch: Sequence[FileRows], outcome: RefreshOutcome) -> None:
-    changed: list[FileRows] = []
-    known = store.hashes_of(rows.path for rows in batch)
-    for rows in batch:
-        if rows.hash and rows.hash == known.get(rows.path):
-            store.touch(rows)
-            outcome.unchanged += 1
-        else:
-            changed.append(rows)
-    store.apply_all(changed)
-    outcome.indexed += len(changed)
-    outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
 
 
 def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:

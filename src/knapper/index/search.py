@@ -407,7 +407,15 @@ class Searcher:
             ranking, rest = self._rank_notes(snapshot, prepared, query_scores)
             rankings: dict[RelatedReason, NoteRanking] = {"task": ranking}
             if open_note:
-                rankings["current_note"] = self._rank_similar(snapshot, similar_scores(), open_note, request.where)
+                nearest_notes = similar_scores()
+                if nearest_notes:
+                    fused = fuse_scores({}, nearest_notes, share=1.0)
+                    rankings["current_note"] = rank_notes(snapshot, fused, {}, self._weights)
+                else:
+                    # A note without vectors is compared by its words.
+                    words = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=request.where))
+                    words_scores = _start_nearest(snapshot, words.vector, request.where)
+                    rankings["current_note"] = self._rank_notes(snapshot, words, words_scores)[0]
             open_path = open_note.path if open_note else None
             joined = join_rankings(snapshot, rankings, open_path, linked_paths, limit=request.limit)
             # A ranking by the open note has the cosines with that note's own vector.
@@ -449,7 +457,11 @@ class Searcher:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
         remarks = [*filter(None, (correction_remark, _omission_remark(query, request.mode), remark))]
-        share = 0.0 if vector is None else self._weigh_meaning(known)
+        share = 0.0
+        if vector is not None:
+            embedder = self._embedder()
+            is_instant = embedder is None or embedder.instant
+            share = self._weights.meaning(known, base=self._meaning, is_instant=is_instant)
         return _PreparedSearch(
             question=request, query=query, vector=vector, model=model, meaning=share, remarks=remarks
         )
@@ -471,15 +483,6 @@ class Searcher:
             prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
         return keep_matching(ranking, is_near | chunks.has_word), lambda: chunks.below(is_near)
-
-    def _rank_similar(
-        self, snapshot: IndexSnapshot, nearest: Mapping[int, float], open_note: OpenNote, where: Filter
-    ) -> NoteRanking:
-        """Rank notes by similarity to one note, or by its words where it has no vectors."""
-        if nearest:
-            return rank_notes(snapshot, fuse_scores({}, nearest, share=1.0), {}, self._weights)
-        prepared = self._prepare(SearchRequest(text=open_note.words(), mode="keyword", where=where))
-        return self._rank_notes(snapshot, prepared, _start_nearest(snapshot, prepared.vector, where))[0]
 
     def _parse_query(self, snapshot: IndexSnapshot, request: SearchRequest) -> tuple[Query, float, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
@@ -528,10 +531,6 @@ class Searcher:
             embedder = self._embedder()
             return embedder.model_id if embedder else ""
         return ""
-
-    def _weigh_meaning(self, known: float) -> float:
-        embedder = self._embedder()
-        return self._weights.meaning(known, base=self._meaning, is_instant=embedder is None or embedder.instant)
 
 
 def _read_query_hits(snapshot: IndexSnapshot, prepared: _PreparedSearch, ranking: NoteRanking) -> tuple[Hit, ...]:

@@ -151,7 +151,10 @@ class SqliteSnapshotCache:
         self._folder = store.database.path.parent
         self._vectors = VectorCache("", self._folder)
         self.allowed = allowed or FilterMasks()
-        self._executor = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
+        # Half the number of processors: parallel multiplications wait for the same memory anyway.
+        self._executor = ThreadPoolExecutor(
+            max((os.cpu_count() or 1) // 2, 1), thread_name_prefix=RANKING_THREAD_PREFIX
+        )
 
     @contextmanager
     def snapshot(self, model: str) -> Generator[SqliteSnapshot]:
@@ -299,11 +302,6 @@ class SqliteSnapshot:
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.allowed.mask(self.connection, where)
-
-
-def _count_ranking_threads() -> int:
-    """Return half the number of processors: parallel multiplications wait for the same memory anyway."""
-    return max((os.cpu_count() or 1) // 2, 1)
 
 
 MIN_CORRECTED_LETTERS = 4
@@ -582,19 +580,6 @@ class NoteRanking:
         )
 
 
-def _count_chunks(
-    snapshot: IndexSnapshot, notes: NDArray[np.int64], matching: NDArray[np.intp], *, most: int
-) -> NDArray[np.int64]:
-    """Return how many chunks each note has, up to *most*, at least as many as are matching."""
-    lengths = np.minimum(matching, most)
-    # Those of notes with enough matching chunks don't have to be read.
-    short = (lengths < most).nonzero()[0]
-    read = snapshot.lengths(notes[short].tolist(), most=most)
-    # A chunk that was removed meanwhile by another process still counts.
-    lengths[short] = np.maximum(lengths[short], read) if len(short) else 0
-    return lengths
-
-
 def rank_notes(
     snapshot: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
 ) -> NoteRanking:
@@ -603,7 +588,14 @@ def rank_notes(
     heads = first_of_groups(groups)
     stops = np.append(heads[1:], len(groups))[: len(heads)]
     notes = groups[heads]
-    lengths = _count_chunks(snapshot, notes, stops - heads, most=len(weights.ranks))
+    # How many chunks each note has, at least as many as are matching.
+    most = len(weights.ranks)
+    lengths = np.minimum(stops - heads, most)
+    # Those of notes with enough matching chunks don't have to be read.
+    short = (lengths < most).nonzero()[0]
+    read = snapshot.lengths(notes[short].tolist(), most=most)
+    # A chunk that was removed meanwhile by another process still counts.
+    lengths[short] = np.maximum(lengths[short], read) if len(short) else 0
     counts = sizes_of_groups(heads, len(groups))
     ordered = chunks.scores[np.lexsort((-chunks.scores, groups))]
     totals = weights.ranks[0] * ordered[heads]

@@ -93,7 +93,11 @@ def read_status(
         allowed: Mask by file id of the files to count; None counts all.
         policy: Applied to files that couldn't be listed and have no id.
     """
-    kinds = _count_kinds(connection, allowed)
+    if allowed is None:
+        kinds = {str(kind): int(n) for kind, n in connection.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind")}
+    else:
+        rows = connection.execute("SELECT kind, group_concat(id, ' ') FROM files GROUP BY kind")
+        kinds = {str(kind): _count_allowed(ids, allowed) for kind, ids in rows}
     problem_files = [
         (path, problems)
         for i, path, problems in connection.execute(
@@ -134,14 +138,6 @@ def _read_skipped(store: IndexStore) -> list[list[str]]:
     """Return path, code and message of the files that the last full scan couldn't list."""
     rows: list[list[str]] = json.loads(store.meta(_SKIPPED_META) or "[]")
     return rows
-
-
-def _count_kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None) -> dict[str, int]:
-    """Count files by kind."""
-    if allowed is None:
-        return {str(kind): int(n) for kind, n in connection.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind")}
-    rows = connection.execute("SELECT kind, group_concat(id, ' ') FROM files GROUP BY kind")
-    return {str(kind): _count_allowed(ids, allowed) for kind, ids in rows}
 
 
 def _count_embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
@@ -204,7 +200,13 @@ def find_damage(index: Database, *, words_too: bool = True) -> str:
                     from knapper.index import vectors  # noqa: PLC0415 - only a large index has such a file
 
                     vectors.remove_wrong(connection, index.path.parent)
-        _check_full_text(index, words_too=words_too)
+        # Source: SQLite FTS5 documentation, "The 'integrity-check' Command", which writes nothing; with a rank of 1 it
+        # reads the texts, too.
+        with index.transaction(counts=False) as connection:
+            for table in _FULL_TEXT_TABLES:
+                connection.execute(
+                    f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', ?)", (int(words_too),)
+                )
     except (sqlite3.Error, StorageError) as error:
         if not database.is_damage(error):
             return ""
@@ -213,16 +215,6 @@ def find_damage(index: Database, *, words_too: bool = True) -> str:
         # Values of another type or out of their range than those that were stored.
         return database.describe_damage(error)
     return ""
-
-
-def _check_full_text(index: Database, *, words_too: bool) -> None:
-    """Let FTS5 check its tables, and compare them with the texts that they were made from; the command writes nothing.
-
-    Source: SQLite FTS5 documentation, "The 'integrity-check' Command"; with a rank of 1 it reads the texts, too.
-    """
-    with index.transaction(counts=False) as connection:
-        for table in _FULL_TEXT_TABLES:
-            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', ?)", (int(words_too),))
 
 
 def _check_recorded(connection: sqlite3.Connection, folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -113,9 +114,20 @@ def replace_chunks(connection: sqlite3.Connection, file: StoredFile, rows: FileR
     """
     stored = read_chunks(connection, file.id) if file.first_free else []
     # The words of a chunk hold the title: under another one, none of them stays.
-    kept, added, removed = _match_digests(stored if file.title == rows.title else (), rows.chunks)
+    is_same_title = file.title == rows.title
+    unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
+    for old in reversed(stored if is_same_title else ()):
+        unmatched[old.digest].append(old)
+    kept: list[tuple[int, int, Chunk]] = []
+    added: list[tuple[int, Chunk]] = []
+    for position, chunk in enumerate(rows.chunks):
+        if unmatched.get(chunk.digest):
+            kept.append((unmatched[chunk.digest].pop().id, position, chunk))
+        else:
+            added.append((position, chunk))
     if stored:
-        remove_chunks(connection, file, removed if file.title == rows.title else stored, generation=generation)
+        left_over = chain.from_iterable(unmatched.values())
+        remove_chunks(connection, file, left_over if is_same_title else stored, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
         [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
@@ -154,23 +166,6 @@ def remove_chunks(
     connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, old.id) for old in rows])
 
 
-def _match_digests(
-    stored_chunks: Sequence[StoredChunk], new_chunks: Sequence[Chunk]
-) -> tuple[list[tuple[int, int, Chunk]], list[tuple[int, Chunk]], list[StoredChunk]]:
-    """Pair stored and new chunks of the same digest, in order."""
-    unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
-    for stored in reversed(stored_chunks):
-        unmatched[stored.digest].append(stored)
-    kept: list[tuple[int, int, Chunk]] = []
-    added: list[tuple[int, Chunk]] = []
-    for position, chunk in enumerate(new_chunks):
-        if unmatched.get(chunk.digest):
-            kept.append((unmatched[chunk.digest].pop().id, position, chunk))
-        else:
-            added.append((position, chunk))
-    return kept, added, [stored for left_over in unmatched.values() for stored in left_over]
-
-
 def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> None:
     if not added:
         return
@@ -190,26 +185,22 @@ def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk],
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
     fts5.record_added(connection, fts5.CHUNKS, rows)
-    reused = _reuse_vectors(connection, added, generation=generation)
+    reused = set[int]()
+    if connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None:
+        # A moved or copied note isn't embedded again. Once for each text, since it passes over all equal chunks that
+        # have no vector; thousands may be new at once.
+        query = """SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id
+            WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1"""
+        known = {digest: connection.execute(query, (digest,)).fetchall() for digest in {c.digest for *_, c in added}}
+        vector_rows = [
+            (i, generation, model, vector, documents.vector_checksum(i, model, vector))
+            for i, _, _, chunk in added
+            for model, vector in known[chunk.digest]
+        ]
+        # A statement of its own: INSERT ... SELECT would make FTS5 flush its buffered words each time.
+        connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", vector_rows)
+        reused = {row[0] for row in vector_rows}
     enqueue_chunks(connection, (i for i, *_ in added if i not in reused))
-
-
-def _reuse_vectors(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> set[int]:
-    """Copy the vectors of equal chunks, so that a moved or copied note isn't embedded again; return the new ids."""
-    if connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is None:
-        return set()
-    # Once for each text, since it passes over all equal chunks that have no vector; thousands may be new at once.
-    query = """SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id
-        WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1"""
-    known = {digest: connection.execute(query, (digest,)).fetchall() for digest in {c.digest for *_, c in added}}
-    vector_rows = [
-        (i, generation, model, vector, documents.vector_checksum(i, model, vector))
-        for i, _, _, chunk in added
-        for model, vector in known[chunk.digest]
-    ]
-    # A statement of its own: INSERT ... SELECT would make FTS5 flush its buffered words each time.
-    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?, ?)", vector_rows)
-    return {row[0] for row in vector_rows}
 
 
 _SEARCHED_PROPERTIES = "shape != 'list' AND item IS NOT NULL"
@@ -563,7 +554,22 @@ class IndexStore:
         )
         rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids)))).fetchall()
         documents.check_digests((row[1], row[4], row[6], row[11], row[12]) for row in rows)
-        rows_by_id = {row[0]: _chunk_row(row) for row in rows}
+        rows_by_id: dict[int, ChunkRow] = {}
+        for i, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text, _ in rows:
+            rows_by_id[i] = ChunkRow(
+                id=i,
+                note=NotePath(note),
+                title=title,
+                hash=digest,
+                kind=kind,
+                heading=heading,
+                path=_split_headings(path),
+                start=start,
+                stop=stop,
+                start_line=start_line,
+                end_line=end_line,
+                text=text,
+            )
         return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
     def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
@@ -643,24 +649,6 @@ def generation_of(connection: sqlite3.Connection) -> int:
 def _find_file(connection: sqlite3.Connection, path: str) -> StoredFile | None:
     row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
     return StoredFile(id=int(row[0]), path=path, title=str(row[1]), first_free=int(row[2])) if row else None
-
-
-def _chunk_row(columns: tuple[int, str, str, str, str, str, str, int, int, int, int, str, bytes]) -> ChunkRow:
-    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text, _ = columns
-    return ChunkRow(
-        id=chunk_id,
-        note=NotePath(note),
-        title=title,
-        hash=digest,
-        kind=kind,
-        heading=heading,
-        path=_split_headings(path),
-        start=start,
-        stop=stop,
-        start_line=start_line,
-        end_line=end_line,
-        text=text,
-    )
 
 
 def _split_headings(path: str) -> tuple[str, ...]:

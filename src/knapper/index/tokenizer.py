@@ -3,7 +3,7 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from operator import add
@@ -87,7 +87,12 @@ def find_stop_words(words: Sequence[str]) -> frozenset[str]:
     is a name where the others aren't in capitals.
     """
     folded_by_word = {word: fold_word(word) for word in words}
-    stops = _language_of(frozenset(folded_by_word.values()))
+    # Of the language from which most of the words are; English where no other has more.
+    folded_words = frozenset(folded_by_word.values())
+    counts = [(len(stops.intersection(folded_words)), stops) for stops in _OTHERS]
+    most, stops = max(counts, key=lambda one: one[0])
+    if most < _MIN_OTHER or most <= len(_ENGLISH.intersection(folded_words)):
+        stops = _ENGLISH
     shouted = all(word == word.upper() for word in words)
     found = frozenset(
         word
@@ -103,13 +108,6 @@ def fold_word(word: str) -> str:
     if word.isascii() and word.isalnum():
         return word.lower()
     return _EDGES.sub("", word.translate(_APOSTROPHES)).casefold()
-
-
-def _language_of(words: Collection[str]) -> frozenset[str]:
-    """Return the stop words of the language from which most of the words are; English where no other has more."""
-    counts = [(len(stops.intersection(words)), stops) for stops in _OTHERS]
-    most, stops = max(counts, key=lambda one: one[0])
-    return stops if most >= _MIN_OTHER and most > len(_ENGLISH.intersection(words)) else _ENGLISH
 
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
@@ -399,7 +397,15 @@ class Stemmer:
         with self._lock:
             new_words = list({word for text_words in words for word in text_words if word not in self._known})
             if new_words:
-                self._known.update(zip(new_words, self._tokenized(new_words), strict=True))
+                new_stems: list[list[str]] = [[] for _ in new_words]
+                self._connection.execute("BEGIN")
+                self._connection.executemany(
+                    "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(new_words, start=1)
+                )
+                for number, term in self._connection.execute("SELECT doc, term FROM stems ORDER BY doc, offset"):
+                    new_stems[int(number) - 1].append(str(term))
+                self._connection.execute("ROLLBACK")
+                self._known.update(zip(new_words, map(tuple, new_stems), strict=True))
             stems_by_text: list[Sequence[str]] = [
                 tuple(stem for word in text_words for stem in self._known[word]) for text_words in words
             ]
@@ -413,15 +419,6 @@ class Stemmer:
     def close(self) -> None:
         """Close the table."""
         self._connection.close()
-
-    def _tokenized(self, texts: Sequence[str]) -> list[Sequence[str]]:
-        stems_by_text: list[list[str]] = [[] for _ in texts]
-        self._connection.execute("BEGIN")
-        self._connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts, start=1))
-        for number, stem in self._connection.execute("SELECT doc, term FROM stems ORDER BY doc, offset"):
-            stems_by_text[int(number) - 1].append(str(stem))
-        self._connection.execute("ROLLBACK")
-        return [tuple(stems) for stems in stems_by_text]
 
 
 def _decode_stem(stem: bytes) -> str:

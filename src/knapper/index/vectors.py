@@ -481,7 +481,18 @@ class VectorCache:
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
             file = self.file if self.file and len(query) == self.file.rows.shape[1] else None
-            is_left_out = self._excluded_rows(file, allowed, without) if file else np.empty(0, np.bool_)
+            is_left_out = np.empty(0, np.bool_)
+            if file:
+                # The last masks are kept, as they take longer than the rest.
+                kept = next((kept for kept in self._masks if kept[0] is allowed and kept[1] == self._version), None)
+                if kept is None:
+                    kept = allowed, self._version, self._is_gone | ~_allowed_places(file.ids, allowed)
+                    self._masks = [kept, *self._masks[: _KEPT_MASKS - 1]]
+                is_left_out = kept[2]
+                if without:
+                    places, is_there = file.find(np.fromiter(without, np.int64, len(without)))
+                    is_left_out = is_left_out.copy()
+                    is_left_out[places[is_there]] = True
         if len(query) != rows.shape[1]:
             ids, rows = ids[:0], rows[:0]
         is_excluded = ~_allowed_places(ids, allowed)
@@ -581,21 +592,6 @@ class VectorCache:
             remove(file.path)
             self._reset()
 
-    def _excluded_rows(
-        self, file: VectorFile, allowed: NDArray[np.bool_] | None, without: Collection[int]
-    ) -> NDArray[np.bool_]:
-        """Return which of the file's rows are left out; the last masks are kept, as they take longer than the rest."""
-        kept = next((kept for kept in self._masks if kept[0] is allowed and kept[1] == self._version), None)
-        if kept is None:
-            kept = allowed, self._version, self._is_gone | ~_allowed_places(file.ids, allowed)
-            self._masks = [kept, *self._masks[: _KEPT_MASKS - 1]]
-        is_excluded = kept[2]
-        if without:
-            places, is_there = file.find(np.fromiter(without, np.int64, len(without)))
-            is_excluded = is_excluded.copy()
-            is_excluded[places[is_there]] = True
-        return is_excluded
-
     def _drop(self, connection: sqlite3.Connection) -> None:
         if self._generation < 0:
             return
@@ -670,7 +666,12 @@ class VectorCache:
 
 def _nearest(ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> ScoredIds:
     """Return the ids of the places with the highest scores, where these are above 0, highest first."""
-    best = _largest_places(scores, limit)
+    if len(scores) > limit:
+        largest = np.argpartition(-scores, limit)[:limit]
+        largest.sort()
+    else:
+        largest = np.arange(len(scores))
+    best = largest[np.argsort(-scores[largest], kind="stable")]
     best = best[scores[best] > 0]
     return ScoredIds(ids[places[best]], scores[best].astype(np.float64))
 
@@ -682,13 +683,3 @@ def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -
         return is_used
     files = np.where(is_used, ids >> database.CHUNK_BITS, 0)
     return is_used & (files < len(allowed)) & allowed[np.minimum(files, len(allowed) - 1)]
-
-
-def _largest_places(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
-    """Return the indexes of the largest scores, largest first; equal ones by index."""
-    if len(scores) > limit:
-        best = np.argpartition(-scores, limit)[:limit]
-        best.sort()
-    else:
-        best = np.arange(len(scores))
-    return best[np.argsort(-scores[best], kind="stable")]

@@ -60,37 +60,32 @@ def follow_vault(
     if engine.follow_source(stop, on_change, progress):
         return
     while not stop.is_set():
-        _follow(engine, stop, on_change, progress)
-
-
-def _follow(
-    engine: Engine, stop: threading.Event, on_change: Callable[[RefreshOutcome], None], progress: Progress | None
-) -> None:
-    """Compare the vault and index its changes, until *stop* is set, reports fail, or the index's folder is deleted."""
-    try:
-        # Events are collected from here on, before the comparison, so that no change falls between the two.
-        feed = ChangeFeed(engine.view.root, engine.folder)
-    except (OSError, RuntimeError):
-        # Such as too many folders to watch; the existing files are still indexed.
-        _ = engine.refresh(progress=progress), engine.embed(stop=stop)
-        raise
-    with feed:
-        outcome = engine.refresh(progress=progress)
-        _ = engine.embed(stop=stop)
-        # The comparison may have taken minutes: index the changes since before the heartbeat says that all is current.
-        _ = feed.sync()
-        taken = feed.waiting()
-        if taken and _index_paths(engine, taken, on_change):
-            feed.settle(taken)
-            _ = engine.embed(stop=stop)
+        # Until *stop* is set, reports fail, or the index's folder is deleted.
         try:
-            with engine.followed_by(feed):
-                # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
-                write_heartbeat(engine.folder)
-                on_change(outcome)
-                _follow_changes(engine, feed, on_change, stop)
-        finally:
-            remove_heartbeat(engine.folder)
+            # Events are collected from here on, before the comparison, so that no change falls between the two.
+            feed = ChangeFeed(engine.view.root, engine.folder)
+        except (OSError, RuntimeError):
+            # Such as too many folders to watch; the existing files are still indexed.
+            _ = engine.refresh(progress=progress), engine.embed(stop=stop)
+            raise
+        with feed:
+            outcome = engine.refresh(progress=progress)
+            _ = engine.embed(stop=stop)
+            # The comparison may have taken minutes: what changed meanwhile is indexed before the heartbeat says that
+            # all is current.
+            _ = feed.sync()
+            taken = feed.waiting()
+            if taken and _index_paths(engine, taken, on_change):
+                feed.settle(taken)
+                _ = engine.embed(stop=stop)
+            try:
+                with engine.followed_by(feed):
+                    # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
+                    write_heartbeat(engine.folder)
+                    on_change(outcome)
+                    _follow_changes(engine, feed, on_change, stop)
+            finally:
+                remove_heartbeat(engine.folder)
 
 
 def _follow_changes(
@@ -154,23 +149,19 @@ def _index_waiting(
 def _index_paths(engine: Engine, touched: Collection[Path], on_change: Callable[[RefreshOutcome], None]) -> bool:
     """Index some files; return False where another process is writing, so that they have to wait."""
     try:
-        outcome = _refresh_paths(engine, touched)
+        is_whole = not engine.is_complete or _has_rules(engine, touched)
+        if is_whole:
+            engine.read_rules()
+            outcome = engine.refresh(wait_s=_LOCK_WAIT_S)
+        elif engine.is_up_to_date(touched):
+            return True
+        else:
+            outcome = engine.refresh_paths(touched)
     except ConflictError:
         return False
-    if outcome is not None:
+    if is_whole or outcome.indexed or outcome.removed:
         on_change(outcome)
     return True
-
-
-def _refresh_paths(engine: Engine, touched: Collection[Path]) -> RefreshOutcome | None:
-    """Index some files, or all where the rules changed; return None where nothing had to be done."""
-    if not engine.is_complete or _has_rules(engine, touched):
-        engine.read_rules()
-        return engine.refresh(wait_s=_LOCK_WAIT_S)
-    if engine.is_up_to_date(touched):
-        return None
-    outcome = engine.refresh_paths(touched)
-    return outcome if outcome.indexed or outcome.removed else None
 
 
 def _has_rules(engine: Engine, touched: Collection[Path]) -> bool:

@@ -361,8 +361,19 @@ class PairingCodes:
 
     def _list(self) -> list[tuple[Path, _StoredCode]]:
         """Return the codes, the oldest first."""
-        files = sorted(self.folder.glob(f"{_CODE_PREFIX}*.json"))
-        stored_codes = [(file, stored) for file in files if (stored := _read_code(file)) is not None]
+        stored_codes: list[tuple[Path, _StoredCode]] = []
+        for file in sorted(self.folder.glob(f"{_CODE_PREFIX}*.json")):
+            try:
+                raw = object_or_empty(loads(file.read_text(encoding="utf-8")))
+                raw_offer = object_or_empty(raw["offer"])
+                offer = PairingOffer(**{each.name: str(raw_offer[each.name]) for each in fields(PairingOffer)})
+                clocks = float(str(raw["made"])), float(str(raw["made_monotonic"]))
+                digest = str(raw["digest"])
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                continue  # it was used meanwhile, or the file holds something else
+            if digest.isascii() and all(map(math.isfinite, clocks)):
+                stored = _StoredCode(digest=digest, made=clocks[0], made_monotonic=clocks[1], offer=offer)
+                stored_codes.append((file, stored))
         return sorted(stored_codes, key=lambda one: one[1].made)
 
     def _tidy(self, most: int) -> None:
@@ -373,21 +384,6 @@ class PairingCodes:
             if file not in kept:
                 with contextlib.suppress(OSError):
                     file.unlink()
-
-
-def _read_code(file: Path) -> _StoredCode | None:
-    """Return a stored code; None if it was used meanwhile, or the file holds something else."""
-    try:
-        raw = object_or_empty(loads(file.read_text(encoding="utf-8")))
-        raw_offer = object_or_empty(raw["offer"])
-        offer = PairingOffer(**{each.name: str(raw_offer[each.name]) for each in fields(PairingOffer)})
-        clocks = float(str(raw["made"])), float(str(raw["made_monotonic"]))
-        digest = str(raw["digest"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    if not digest.isascii() or not all(map(math.isfinite, clocks)):
-        return None
-    return _StoredCode(digest=digest, made=clocks[0], made_monotonic=clocks[1], offer=offer)
 
 
 def open_codes(state_dir: Path) -> PairingCodes:

@@ -153,25 +153,21 @@ class RequestTracing:
         finally:
             took_ms = round((time.monotonic() - began) * 1000)
             who = security.client_of(scope) if security.is_authenticated(scope) else "-"
+            # The route's pattern, not the path, which may contain a note's name or any text.
+            route = scope.get("route")
+            pattern: object = getattr(route, "path_format", None) or getattr(route, "path", None)
+            if not isinstance(pattern, str):
+                noun = _FIRST_SEGMENT.match(scope["path"])
+                pattern = f"/{noun.group(1)}…" if noun else "/…"
             REQUEST_LOG.info(
                 "%s %s %s %s %d %d ms",
                 trace_id,
                 who,
                 scope["method"] if scope["method"] in _KNOWN_METHODS else "?",
-                _logged_route(scope),
+                pattern,
                 status,
                 took_ms,
             )
-
-
-def _logged_route(scope: Scope) -> str:
-    """Return the route's pattern, not the path, which may contain a note's name or any text."""
-    route = scope.get("route")
-    path: object = getattr(route, "path_format", None) or getattr(route, "path", None)
-    if isinstance(path, str):
-        return path
-    noun = _FIRST_SEGMENT.match(scope["path"])
-    return f"/{noun.group(1)}…" if noun else "/…"
 
 
 REDACTION_LOG: Final = logging.getLogger("knapper.server.logs")

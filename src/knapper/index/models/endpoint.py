@@ -54,7 +54,15 @@ def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
     Raises:
         ValueError: The response is invalid; the message contains none of its text.
     """
-    entries = _parse_entries(body)
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):
+        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise ValueError(f"it is {kind}") from None
+    data = answer.get("data") if is_object(answer) else None
+    entries = objects_in(data)
+    if not is_list(data) or len(entries) < len(data):
+        raise ValueError("it has no list of vectors")
     if len(entries) != count:
         raise ValueError(f"it has {len(entries)} vectors for {count} texts")
     if all("index" in entry for entry in entries):
@@ -100,19 +108,6 @@ def parse_retry_after_s(headers: Mapping[str, str]) -> float:
         return 0.0
     until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
     return max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
-
-
-def _parse_entries(body: bytes) -> list[dict[str, JSONValue]]:
-    try:
-        answer: object = json.loads(body)
-    except (ValueError, RecursionError):
-        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
-        raise ValueError(f"it is {kind}") from None
-    data = answer.get("data") if is_object(answer) else None
-    entries = objects_in(data)
-    if not is_list(data) or len(entries) < len(data):
-        raise ValueError("it has no list of vectors")
-    return entries
 
 
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -287,9 +282,26 @@ class EndpointEmbedder:
             raise _stopped_error()
 
     def _try(self, payload: object, patience: _RetryPolicy) -> HttpResponse:
-        if patience.stop is None:
+        stop = patience.stop
+        if stop is None:
             return self._post(payload, patience.timeout_s)
-        return _call_until_stopped(patience.stop, lambda: self._post(payload, patience.timeout_s))
+        outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
+
+        def send() -> None:
+            try:
+                outcomes.put(self._post(payload, patience.timeout_s))
+            except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+                outcomes.put(error)
+
+        # A blocking request can't be cancelled; a daemon thread can be abandoned.
+        threading.Thread(target=send, name="embeddings", daemon=True).start()
+        while not stop.is_set():
+            with suppress(queue.Empty):
+                outcome = outcomes.get(timeout=_STOP_CHECK_S)
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                return outcome
+        raise _stopped_error()
 
     def _post(self, payload: object, timeout_s: float) -> HttpResponse:
         try:
@@ -330,32 +342,6 @@ class EndpointEmbedder:
             hint="check embeddings.model and embeddings.base_url; with Ollama: `ollama pull MODEL`",
             code="embedder_refused",
         )
-
-
-def _call_until_stopped(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
-    """Wait for a response until *stop* is set; a running request is abandoned in its thread.
-
-    Raises:
-        EmbedderStopped: *stop* was set.
-        BaseException: The request's own error.
-    """
-    outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
-
-    def send() -> None:
-        try:
-            outcomes.put(ask())
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
-            outcomes.put(error)
-
-    # A blocking request can't be cancelled; a daemon thread can be abandoned.
-    threading.Thread(target=send, name="embeddings", daemon=True).start()
-    while not stop.is_set():
-        with suppress(queue.Empty):
-            outcome = outcomes.get(timeout=_STOP_CHECK_S)
-            if isinstance(outcome, BaseException):
-                raise outcome
-            return outcome
-    raise _stopped_error()
 
 
 def _stopped_error() -> EmbedderStopped:
@@ -461,7 +447,17 @@ class EndpointReranker:
         except (Unreachable, Oversized) as error:
             raise RerankerError(error.message, hint=error.hint, code=error.code) from error
         if answer.status != 200:
-            raise self._refusal(answer)
+            code = parse_error_code(answer.body)
+            status_text = f"HTTP {answer.status}, {code}" if code else f"HTTP {answer.status}"
+            if answer.status in {401, 403}:
+                raise RerankerError(
+                    f"{self._client.origin} refuses the API key ({status_text})",
+                    hint="set rerank.api_key",
+                    code="reranker_key",
+                )
+            raise RerankerError(
+                f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused"
+            )
         try:
             return parse_scores(answer.body, len(documents))
         except ValueError as error:
@@ -472,14 +468,3 @@ class EndpointReranker:
     def close(self) -> None:
         """Close the connections; the reranker can't be used afterwards."""
         self._client.close()
-
-    def _refusal(self, answer: HttpResponse) -> RerankerError:
-        code = parse_error_code(answer.body)
-        status_text = f"HTTP {answer.status}, {code}" if code else f"HTTP {answer.status}"
-        if answer.status in {401, 403}:
-            return RerankerError(
-                f"{self._client.origin} refuses the API key ({status_text})",
-                hint="set rerank.api_key",
-                code="reranker_key",
-            )
-        return RerankerError(f"{self._client.origin} can't rerank ({status_text})", hint=_HINT, code="reranker_refused")

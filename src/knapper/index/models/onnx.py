@@ -191,7 +191,15 @@ def _load_model(models: OnnxModels, settings: EmbedderSettings, *, may_download:
         known = {str(entry["model"]).casefold() for entry in models.list_supported_models()}
         has_to_be_here = has_to_be_here and settings.model.casefold() in known | {RECOMMENDED}
         if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
-            _register_recommended(models)
+            description = importlib.import_module("fastembed.common.model_description")
+            models.add_custom_model(
+                model=RECOMMENDED,
+                pooling=description.PoolingType.MEAN,
+                normalization=True,
+                sources=description.ModelSource(hf=RECOMMENDED),
+                dim=_DIMENSIONS,
+                model_file="onnx/model.onnx",
+            )
         return models(model_name=settings.model, **options)
     except Exception as error:
         if not errors.raised_by(error, *_LIBRARIES):
@@ -200,18 +208,6 @@ def _load_model(models: OnnxModels, settings: EmbedderSettings, *, may_download:
             msg = f"the model '{settings.model}' isn't on this machine, or can't be loaded"
             raise EmbedderError(msg, hint=_NOT_HERE_HINT) from error
         raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
-
-
-def _register_recommended(models: OnnxModels) -> None:
-    description = importlib.import_module("fastembed.common.model_description")
-    models.add_custom_model(
-        model=RECOMMENDED,
-        pooling=description.PoolingType.MEAN,
-        normalization=True,
-        sources=description.ModelSource(hf=RECOMMENDED),
-        dim=_DIMENSIONS,
-        model_file="onnx/model.onnx",
-    )
 
 
 MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
@@ -250,9 +246,22 @@ class OnnxReranker:
         tokenizer, session = self._load()
         pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in documents]
         try:
-            scores: NDArray[np.float32] = np.concatenate(
-                [self._run(tokenizer, session, pairs[at : at + _BATCH]) for at in range(0, len(pairs), _BATCH)]
-            )
+            batches: list[NDArray[np.float32]] = []
+            for at in range(0, len(pairs), _BATCH):
+                batch = pairs[at : at + _BATCH]
+                encoded = tokenizer.encode_batch(list(batch))
+                columns = {
+                    "input_ids": [one.ids for one in encoded],
+                    "attention_mask": [one.attention_mask for one in encoded],
+                    "token_type_ids": [one.type_ids for one in encoded],
+                }
+                wanted = {one.name for one in session.get_inputs()} & _KNOWN_INPUTS
+                output = np.asarray(
+                    session.run(None, {name: np.asarray(columns[name], np.int64) for name in wanted})[0]
+                )
+                output = output.astype(np.float32)
+                batches.append(output.reshape(len(batch)) if output.size == len(batch) else output)
+            scores: NDArray[np.float32] = np.concatenate(batches)
         except Exception as error:
             if not errors.raised_by(error, *_RERANKER_LIBRARIES):
                 raise
@@ -268,40 +277,27 @@ class OnnxReranker:
         with self._lock:
             self._loaded = None
 
-    def _run(self, tokenizer: Tokenizer, session: Any, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:  # noqa: ANN401 - as below
-        encoded = tokenizer.encode_batch(list(pairs))
-        columns = {
-            "input_ids": [one.ids for one in encoded],
-            "attention_mask": [one.attention_mask for one in encoded],
-            "token_type_ids": [one.type_ids for one in encoded],
-        }
-        wanted = {one.name for one in session.get_inputs()} & _KNOWN_INPUTS
-        output = np.asarray(session.run(None, {name: np.asarray(columns[name], np.int64) for name in wanted})[0])
-        output = output.astype(np.float32)
-        return output.reshape(len(pairs)) if output.size == len(pairs) else output
-
     def _load(self) -> tuple[Tokenizer, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = self._read_tokenizer(), self._read_model()
+                try:
+                    from tokenizers import Tokenizer  # noqa: PLC0415 - an optional dependency
+                except ImportError as error:
+                    raise _missing() from error
+                try:
+                    tokenizer = Tokenizer.from_str((self._folder / TOKENIZER_FILE).read_bytes().decode())
+                except Exception as error:
+                    if not errors.raised_by(error, *_RERANKER_LIBRARIES):
+                        raise
+                    raise RerankerError(
+                        f"{self._folder / TOKENIZER_FILE} can't be read", hint=_RERANKER_HINT
+                    ) from error
+                tokenizer.encode_special_tokens = True
+                untyped: Any = tokenizer
+                untyped.enable_truncation(MAX_TOKENS, strategy="only_second")
+                untyped.enable_padding(**{**(untyped.padding or {}), "length": None})
+                self._loaded = tokenizer, self._read_model()
             return self._loaded
-
-    def _read_tokenizer(self) -> Tokenizer:
-        try:
-            from tokenizers import Tokenizer  # noqa: PLC0415 - an optional dependency
-        except ImportError as error:
-            raise _missing() from error
-        try:
-            tokenizer = Tokenizer.from_str((self._folder / TOKENIZER_FILE).read_bytes().decode())
-        except Exception as error:
-            if not errors.raised_by(error, *_RERANKER_LIBRARIES):
-                raise
-            raise RerankerError(f"{self._folder / TOKENIZER_FILE} can't be read", hint=_RERANKER_HINT) from error
-        tokenizer.encode_special_tokens = True
-        untyped: Any = tokenizer
-        untyped.enable_truncation(MAX_TOKENS, strategy="only_second")
-        untyped.enable_padding(**{**(untyped.padding or {}), "length": None})
-        return tokenizer
 
     def _read_model(self) -> Any:  # noqa: ANN401 - a library without types
         path = next((self._folder / name for name in MODEL_FILES if (self._folder / name).is_file()), None)

@@ -10,7 +10,7 @@ import zlib
 from array import array
 from binascii import crc_hqx
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import accumulate, chain, count, islice, pairwise
@@ -177,7 +177,16 @@ class PieceTokenizer:
             self._text: NDArray[Any] = named["text"]
         except KeyError as error:
             raise self._damaged() from error
-        if not _is_consistent(buckets, prints, scores):
+        # With these shapes, no lookup can leave the arrays.
+        kinds = [array.dtype.str for array in (buckets, prints, scores)]
+        if not (
+            kinds == ["<u4", "<u4", "<i4"]
+            and buckets.shape == ((1 << BUCKET_BITS) + 1,)
+            and prints.ndim == 1
+            and prints.shape == scores.shape
+            and int(buckets[-1]) == len(prints)
+            and bool((buckets[1:] >= buckets[:-1]).all())
+        ):
             raise self._damaged()
         # Views of Python's own: an element of an array takes twice as long to read.
         self._buckets = np.asarray(buckets, np.uint32).data
@@ -199,7 +208,22 @@ class PieceTokenizer:
         words = [split_runs(text) for text in texts]
         counts = np.fromiter(map(len, words), np.intp, len(words))
         with self._lock:
-            places, pieces = self._number_words(chain.from_iterable(words), int(counts.sum()))
+            numbered = self._numbered
+            if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
+                numbered = self._numbered = _NumberedWords()
+            known = len(numbered.numbers)
+            try:
+                places = np.fromiter(
+                    map(numbered.numbers.__getitem__, chain.from_iterable(words)), np.intp, int(counts.sum())
+                )
+                new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
+                numbered.add(list(self._split_runs(new_words)))
+            except BaseException:
+                # Words have numbers that have no tokens.
+                self._numbered = _NumberedWords()
+                raise
+            # Of all numbered words, some of which may be older ones.
+            pieces = TextTokens(ids=np.array(numbered.ids, np.intp), bounds=np.array(numbered.bounds, np.intp))
         lengths = np.diff(pieces.bounds)[places]
         bounds = np.concatenate(([0], lengths.cumsum()))
         # Each word's pieces are copied from where they stand first.
@@ -215,22 +239,6 @@ class PieceTokenizer:
             split = dict(zip(distinct, self._split_distinct(distinct), strict=True))
             tokens = [split[word] for word in words]
         return list(chain.from_iterable(filter(None, tokens)))
-
-    def _number_words(self, words: Iterable[str], total: int) -> tuple[NDArray[np.intp], TextTokens]:
-        """Return the number of each word, and the tokens of all numbered words, some of which may be older ones."""
-        numbered = self._numbered
-        if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
-            numbered = self._numbered = _NumberedWords()
-        known = len(numbered.numbers)
-        try:
-            places = np.fromiter(map(numbered.numbers.__getitem__, words), np.intp, total)
-            new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
-            numbered.add(list(self._split_runs(new_words)))
-        except BaseException:
-            # Words have numbers that have no tokens.
-            self._numbered = _NumberedWords()
-            raise
-        return places, TextTokens(ids=np.array(numbered.ids, np.intp), bounds=np.array(numbered.bounds, np.intp))
 
     def _tokenize_few(self, words: Sequence[Sequence[str]]) -> TextTokens:
         """Return the tokens of a few texts' words, for which arrays take longer than they save."""
@@ -332,19 +340,6 @@ class PieceTokenizer:
 
     def _damaged(self) -> EmbedderError:
         return EmbedderError(f"the embedder's file {self._path} is damaged", hint=self._hint)
-
-
-def _is_consistent(buckets: NDArray[Any], prints: NDArray[Any], scores: NDArray[Any]) -> bool:
-    """Return whether no lookup can leave the arrays."""
-    kinds = [array.dtype.str for array in (buckets, prints, scores)]
-    return (
-        kinds == ["<u4", "<u4", "<i4"]
-        and buckets.shape == ((1 << BUCKET_BITS) + 1,)
-        and prints.ndim == 1
-        and prints.shape == scores.shape
-        and int(buckets[-1]) == len(prints)
-        and bool((buckets[1:] >= buckets[:-1]).all())
-    )
 
 
 def _load_kitoken(vocabulary: Sequence[tuple[str, float]]) -> BulkTokenizer | None:
@@ -450,10 +445,6 @@ def read_tokenizer(path: Path, *, hint: str) -> SubwordTokenizer:
         return PieceTokenizer(path, hint=hint)
     if not path.is_file():
         raise EmbedderError(f"the embedder's file {path} is missing", hint=hint)
-    return JsonTokenizer(_read_json(path, hint=hint))
-
-
-def _read_json(path: Path, *, hint: str) -> Tokenizer:
     try:
         from tokenizers import Tokenizer  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
@@ -470,7 +461,7 @@ def _read_json(path: Path, *, hint: str) -> Tokenizer:
     tokenizer.encode_special_tokens = True
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return tokenizer
+    return JsonTokenizer(tokenizer)
 
 
 def _holds_letter(token: bytes) -> bool:

@@ -290,7 +290,9 @@ def _read_model2vec(folder: Path, file: Path) -> TokenTable:
     tokens = len(rows) if places is None else len(places)
     if weights is not None and (weights.shape != (tokens,) or weights.dtype.kind != "f"):
         raise _damaged(file)
-    if places is not None and not _are_places(places, len(rows)):
+    if places is not None and not (
+        places.ndim == 1 and places.dtype.kind == "i" and int(places.min()) >= 0 and int(places.max()) < len(rows)
+    ):
         raise _damaged(file)
     beside = file.parent / "tokenizer.json"
     return TokenTable(
@@ -301,10 +303,6 @@ def _read_model2vec(folder: Path, file: Path) -> TokenTable:
         weights=weights,
         places=places,
     )
-
-
-def _are_places(places: NDArray[Any], rows: int) -> bool:
-    return places.ndim == 1 and places.dtype.kind == "i" and int(places.min()) >= 0 and int(places.max()) < rows
 
 
 def _damaged(path: Path) -> EmbedderError:

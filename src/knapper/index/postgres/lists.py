@@ -186,22 +186,32 @@ class StateLists:
         if behind > max(_MIN_CHANGED, _MAX_CHANGED_SHARE * self._first_size):
             return False
         gone = session.execute("SELECT file FROM removed WHERE generation > %s", (known.generation,)).fetchall()
-        self._drop_files([*ids.tolist(), *(int(file) for (file,) in gone)])
+        dropped = [*ids.tolist(), *(int(file) for (file,) in gone)]
+        for file in dropped:
+            if file < len(self._counts):
+                start = int(self._bases[file])
+                self._is_dropped[start : start + int(self._counts[file])] = True
+                self._counts[file] = 0
+        self._drops += bool(dropped)
         self._add_files(ids, counts)
-        self._add_words(session, ids)
+        # For the lists that there are and those still to be read.
+        ranges = [database.chunk_range(file) for file in ids.tolist()]
+        found = session.execute(
+            "SELECT c.id, c.tokens, c.words FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b)"
+            " JOIN chunks c ON c.id >= r.a AND c.id < r.b",
+            ([a for a, _ in ranges], [b for _, b in ranges]),
+        ).fetchall()
+        found.sort()  # in SQL the server would look through all chunks in this order
+        places = self.places(np.array([chunk for chunk, _, _ in found], np.int64))
+        for place, (_, tokens, words) in zip(places.tolist(), found, strict=True):
+            self._words[place] = words
+            for token, weight in rows.weigh(tokens).items():
+                self._added[token].append((place, weight))
         self._set_totals(meta)
         self._norms.clear()
         self._log = None
         self.state = state
         return True
-
-    def _drop_files(self, files: Collection[int]) -> None:
-        for file in files:
-            if file < len(self._counts):
-                start = int(self._bases[file])
-                self._is_dropped[start : start + int(self._counts[file])] = True
-                self._counts[file] = 0
-        self._drops += bool(files)
 
     def _add_files(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         """Give places to the chunks of files, behind all others."""
@@ -218,21 +228,6 @@ class StateLists:
         self._words = np.pad(self._words, (0, more))
         self._is_dropped = np.pad(self._is_dropped, (0, more))
         self._sums = np.zeros(len(self.files))
-
-    def _add_words(self, session: Session, files: NDArray[np.int64]) -> None:
-        """Read all words of files that were published anew, for the lists that there are and those still to be read."""
-        ranges = [database.chunk_range(file) for file in files.tolist()]
-        found = session.execute(
-            "SELECT c.id, c.tokens, c.words FROM unnest(%s::bigint[], %s::bigint[]) AS r(a, b)"
-            " JOIN chunks c ON c.id >= r.a AND c.id < r.b",
-            ([a for a, _ in ranges], [b for _, b in ranges]),
-        ).fetchall()
-        found.sort()  # in SQL the server would look through all chunks in this order
-        places = self.places(np.array([chunk for chunk, _, _ in found], np.int64))
-        for place, (_, tokens, words) in zip(places.tolist(), found, strict=True):
-            self._words[place] = words
-            for token, weight in rows.weigh(tokens).items():
-                self._added[token].append((place, weight))
 
     def places(self, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places of chunks by their ids.
@@ -324,7 +319,18 @@ class StateLists:
         terms: list[RankedTerm] = [self._term(session, one) for one in ranked if not one.is_phrase]
         phrases = [self.term_of(session, one) for one in ranked if one.is_phrase]
         if phrases:
-            found, scores, written = self._best_with(phrases, terms, norms)
+            # With all phrases, and any of the words where there are words.
+            found = phrases[0].rows
+            for phrase in phrases[1:]:
+                found = np.intersect1d(found, phrase.rows)
+            found = found[np.isfinite(norms[found])]
+            for term in terms:
+                term.add_found(found, self._sums, norms)
+            if terms:
+                found = found[self._sums[found] > 0]
+            for phrase in phrases:
+                phrase.add_found(found, self._sums, norms)
+            scores, written = self._sums[found].copy(), [phrases[0].rows]
         else:
             found, scores, summed = bm25.best_rows(terms, norms, self._sums, limit)
             written = [term.rows for term in summed]
@@ -339,22 +345,6 @@ class StateLists:
         """Return a word whose list is at hand as it is, and another one to be read once it is needed."""
         is_at_hand = word.hits is not None or word.token in self._lists
         return self.term_of(session, word) if is_at_hand else _Term(self, session, word)
-
-    def _best_with(
-        self, phrases: Sequence[ScoredTerm], terms: Sequence[RankedTerm], norms: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], NDArray[np.float64], list[NDArray[Any]]]:
-        """Score the chunks with all phrases, and any of the words where there are words."""
-        found = phrases[0].rows
-        for phrase in phrases[1:]:
-            found = np.intersect1d(found, phrase.rows)
-        found = found[np.isfinite(norms[found])]
-        for term in terms:
-            term.add_found(found, self._sums, norms)
-        if terms:
-            found = found[self._sums[found] > 0]
-        for phrase in phrases:
-            phrase.add_found(found, self._sums, norms)
-        return found, self._sums[found].copy(), [phrases[0].rows]
 
     def term_of(self, session: Session, word: RankedWord) -> ScoredTerm:
         """Return a word with all of its chunks, which are read where they aren't known."""

@@ -184,7 +184,8 @@ class Publisher:
 
     def _check_writer(self, session: Session, view: View, *, take_over: bool) -> None:
         """Check that this machine is the vault's writer; two would undo each other's work."""
-        own = _name_writer(view)
+        # The folder by its hash alone: readers can see it.
+        own = f"{platform.node() or 'a machine'}#{hashlib.sha256(str(view.root).encode()).hexdigest()[:12]}"
         writer = schema.read_meta(session).get("writer", own)
         if writer != own and not take_over:
             raise ConflictError(
@@ -214,11 +215,6 @@ class Publisher:
     def close(self) -> None:
         """Close the connections."""
         self.server.close()
-
-
-def _name_writer(view: View) -> str:
-    """Name this machine and folder, the latter by its hash alone: readers can see it."""
-    return f"{platform.node() or 'a machine'}#{hashlib.sha256(str(view.root).encode()).hexdigest()[:12]}"
 
 
 def _make_extension(session: Session) -> None:
@@ -272,9 +268,12 @@ class _Work:
                 old_rules, old_mask = known.get(role, ("", None))
                 mask = None
                 if rules != "all" and policy is not None:
-                    mask = (
-                        bytearray(old_mask) if rules == old_rules and old_mask is not None else self._mask_all(policy)
-                    )
+                    if rules == old_rules and old_mask is not None:
+                        mask = bytearray(old_mask)
+                    else:
+                        mask = bytearray()
+                        for file, path, target in self._session.execute("SELECT id, path, target FROM files"):
+                            _show(mask, file, policy, path, target)
                     self._masks[role] = policy, mask
                 if rules != old_rules:
                     self._session.execute(
@@ -282,12 +281,6 @@ class _Work:
                         " ON CONFLICT (role) DO UPDATE SET rules = EXCLUDED.rules, mask = EXCLUDED.mask",
                         (role, rules, None if mask is None else bytes(mask)),
                     )
-
-    def _mask_all(self, policy: Policy) -> bytearray:
-        mask = bytearray()
-        for file, path, target in self._session.execute("SELECT id, path, target FROM files"):
-            _show(mask, file, policy, path, target)
-        return mask
 
     def count_vectors(self) -> None:
         """Count the vectors where a version has published that didn't: the count tells readers how many are missing."""
@@ -306,7 +299,12 @@ class _Work:
             ConflictError: The published ones have another length under the same name, and another index's.
         """
         is_other_model = self._meta.get("model", self._model) != self._model
-        old, new = ("" if is_other_model else self._meta.get("dimensions", "")), self._read_dimensions()
+        # All vectors of the local index have as many numbers.
+        row = self._source.execute(
+            "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (self._model,)
+        ).fetchone()
+        old = "" if is_other_model else self._meta.get("dimensions", "")
+        new = str(row[0] // rows.NUMBER_BYTES) if row else ""
         is_other_length = bool(old and new) and old != new
         if is_other_length and not take_over:
             self._check_lengths_source(old, new)
@@ -318,13 +316,6 @@ class _Work:
                 self._session.execute("UPDATE files SET vectors = 0")
                 self._meta["generation"] = str(self._generation + 1)
                 self._write_meta({"source": "", "floor": "", "graph": "0", "vectors": "0"})
-
-    def _read_dimensions(self) -> str:
-        """Read how many numbers the local index's vectors have; empty where it has none. All have the same."""
-        row = self._source.execute(
-            "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (self._model,)
-        ).fetchone()
-        return str(row[0] // rows.NUMBER_BYTES) if row else ""
 
     def _check_lengths_source(self, old: str, new: str) -> None:
         """Check that vectors of another length are this index's own earlier ones; two indexes would go on replacing."""
@@ -460,7 +451,10 @@ class _Work:
                 )
             }
             self._drop_chunks([*known.values(), *gone], uses, changes)
-            self._drop_files(gone)
+            if gone:
+                self._session.execute("DELETE FROM files WHERE id = ANY(%s)", ([*gone],))
+                sql = "INSERT INTO removed SELECT %s, unnest(%s::bigint[])"
+                self._session.execute(sql, (self._generation, [*gone]))
             for note, words in zip(notes, words_by_note, strict=True):
                 note.tokens = [self._join(chunk) for chunk in words]
                 note.id = self._store_file(note, known.get(note.record.path))
@@ -516,12 +510,6 @@ class _Work:
         ids = [int(chunk) for chunk, _, _ in old]
         changes["vectors"] -= self._session.execute("DELETE FROM vectors WHERE chunk = ANY(%s)", (ids,)).rowcount
         self._session.execute("DELETE FROM chunks WHERE id = ANY(%s)", (ids,))
-
-    def _drop_files(self, gone: Sequence[int]) -> None:
-        if gone:
-            self._session.execute("DELETE FROM files WHERE id = ANY(%s)", ([*gone],))
-            sql = "INSERT INTO removed SELECT %s, unnest(%s::bigint[])"
-            self._session.execute(sql, (self._generation, [*gone]))
 
     def _store_file(self, note: _Note, known: int | None) -> int:
         """Write a file's row, and return its id."""

@@ -60,11 +60,6 @@ def no_files_error(vault: str, writer: str = "") -> RefusedError:
     )
 
 
-def _count_pending(meta: Mapping[str, str]) -> int:
-    """Count the published chunks without a vector; none where the writer has no model, or an older version wrote."""
-    return int(meta.get("chunks", "0")) - int(meta["vectors"]) if meta.get("model") and "vectors" in meta else 0
-
-
 class Mirror:
     """The records of a published vault in a local index; safe to use from any thread and several processes."""
 
@@ -99,7 +94,10 @@ class Mirror:
         """
         with self.server.snapshot() as session:
             meta, target = schema.read_state(session)
-            self.pending = _count_pending(meta)
+            # None where the writer has no model, or an older version wrote.
+            self.pending = (
+                int(meta.get("chunks", "0")) - int(meta["vectors"]) if meta.get("model") and "vectors" in meta else 0
+            )
             return self._follow(session, meta, target, full=full, progress=progress)
 
     def content(self, path: NotePath) -> bytes:
@@ -141,25 +139,32 @@ class Mirror:
                 )
             known = TableState.read(self.store)
             is_same = (known.vault_id, known.rules) == (target.vault_id, target.rules)
-            if not full and is_same and known.generation >= target.generation and self._was_quicker(known):
-                return RefreshOutcome()
+            if not full and is_same and known.generation >= target.generation:
+                # Another process was quicker, unless an older state of the database came back.
+                with self.server.snapshot() as later:
+                    if known.is_in(later):
+                        return RefreshOutcome()
             if full or not is_same or not known.is_in(session):
                 self.store.clear()
                 known = TableState()
             outcome = RefreshOutcome()
             self._remove(session, known, outcome)
-            self._add(session, known, outcome, progress)
+            with session.cursor("records") as cursor:
+                cursor.itersize = _BATCH_RECORDS
+                cursor.execute("SELECT id, record FROM files WHERE generation > %s ORDER BY id", (known.generation,))
+                while batch := cursor.fetchmany(_BATCH_RECORDS):
+                    with self.store.batch():
+                        for i, record in batch:
+                            self.store.apply(rows.decode_record(record, int(i)), ())
+                    outcome.indexed += len(batch)
+                    if progress:
+                        progress("read", outcome.indexed, 0)
             with self.store.batch():
                 self.store.set_meta("complete", "1")
                 self.store.set_meta("built", meta.get("built", ""))
                 self.store.forget()
                 self.store.set_meta(schema.STATE_META, str(target))
             return outcome
-
-    def _was_quicker(self, known: TableState) -> bool:
-        """Return whether another process has taken in a later state; else an older one of the database came back."""
-        with self.server.snapshot() as session:
-            return known.is_in(session)
 
     def _remove(self, session: Session, known: TableState, outcome: RefreshOutcome) -> None:
         if known.generation < 0:
@@ -174,25 +179,9 @@ class Mirror:
         self.store.remove(removed)
         outcome.removed = len(removed)
 
-    def _add(self, session: Session, known: TableState, outcome: RefreshOutcome, progress: Progress | None) -> None:
-        with session.cursor("records") as cursor:
-            cursor.itersize = _BATCH_RECORDS
-            cursor.execute("SELECT id, record FROM files WHERE generation > %s ORDER BY id", (known.generation,))
-            while batch := cursor.fetchmany(_BATCH_RECORDS):
-                with self.store.batch():
-                    for i, record in batch:
-                        self.store.apply(rows.decode_record(record, int(i)), ())
-                outcome.indexed += len(batch)
-                if progress:
-                    progress("read", outcome.indexed, 0)
-
 
 NO_FOLDER: Final = "\x01"
 """A name that no folder has: a reader takes no rules from a folder that happens to lie where the vault would."""
-
-
-def _ignore_problem(_: Skipped) -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +224,7 @@ class StoredView(View):
         yield io.BytesIO(self.read_bytes(raw, max_bytes=max_bytes))
 
     def list_files(
-        self, *, on_problem: Callable[[Skipped], None] = _ignore_problem, is_unchanged: walk.IsUnchanged | None = None
+        self, *, on_problem: Callable[[Skipped], None] = lambda _: None, is_unchanged: walk.IsUnchanged | None = None
     ) -> Iterator[FileStat]:
         """List the visible files by path; there are no entries of folders that could be unchanged."""
         del on_problem, is_unchanged

@@ -80,9 +80,16 @@ def read_record(connection: sqlite3.Connection, file_id: int) -> FileRecord:
     ).fetchone()
     path, target, kind, title, size, mtime_ns, ctime_ns, hash_, created, modified, properties, problems, *rest = row
     title_row, failed_ns = rest
-    aliases = _column(connection, "SELECT alias FROM aliases WHERE file_id = ? ORDER BY rowid", file_id)
+    aliases = [
+        str(value)
+        for (value,) in connection.execute("SELECT alias FROM aliases WHERE file_id = ? ORDER BY rowid", (file_id,))
+    ]
     headings = connection.execute(
         "SELECT level, title, line FROM headings WHERE file_id = ? ORDER BY rowid", (file_id,)
+    )
+    tags = connection.execute("SELECT name, line FROM tags WHERE file_id = ? ORDER BY rowid", (file_id,))
+    links = connection.execute(
+        "SELECT kind, target, headings, block, alias, line, key FROM links WHERE file_id = ? ORDER BY rowid", (file_id,)
     )
     return FileRecord(
         stat=FileStat(
@@ -102,16 +109,15 @@ def read_record(connection: sqlite3.Connection, file_id: int) -> FileRecord:
         created=created,
         modified=modified,
         properties=json.loads(properties or "{}"),
-        tags=tuple(_read_tags(connection, file_id)),
-        links=tuple(_read_links(connection, file_id)),
+        tags=tuple(Tag(name=name, start=0, stop=0, line=line, origin="text") for name, line in tags),
+        links=tuple(
+            _link([kind, target, headings.split("#") if headings else [], block, alias, line, key])
+            for kind, target, headings, block, alias, line, key in links
+        ),
         problems=tuple(Problem(**problem) for problem in json.loads(problems or "[]")),
         racy=False,
         failed=bool(failed_ns),
     )
-
-
-def _column(connection: sqlite3.Connection, sql: str, file_id: int) -> list[str]:
-    return [str(value) for (value,) in connection.execute(sql, (file_id,))]
 
 
 def _read_names(title_row: str, title: str, aliases: Sequence[str]) -> tuple[str, ...]:
@@ -121,19 +127,6 @@ def _read_names(title_row: str, title: str, aliases: Sequence[str]) -> tuple[str
     joined = str(json.loads(title_row)[-1])
     rest = joined.removeprefix("\n".join((title, *aliases))).removeprefix("\n")
     return tuple(filter(None, rest.split("\n")))
-
-
-def _read_tags(connection: sqlite3.Connection, file_id: int) -> Iterator[Tag]:
-    for name, line in connection.execute("SELECT name, line FROM tags WHERE file_id = ? ORDER BY rowid", (file_id,)):
-        yield Tag(name=name, start=0, stop=0, line=line, origin="text")
-
-
-def _read_links(connection: sqlite3.Connection, file_id: int) -> Iterator[Link]:
-    rows = connection.execute(
-        "SELECT kind, target, headings, block, alias, line, key FROM links WHERE file_id = ? ORDER BY rowid", (file_id,)
-    )
-    for kind, target, headings, block, alias, line, key in rows:
-        yield _link([kind, target, headings.split("#") if headings else [], block, alias, line, key])
 
 
 def _link(values: Sequence[Any]) -> Link:

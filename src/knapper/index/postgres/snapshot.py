@@ -105,12 +105,24 @@ class PublishedSnapshot:
     def keyword(self, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
         """Add up the lists of the words in memory; what isn't one whole token is found in SQL."""
         rows = self._find_tokens(query)
-        content = self._heaviest(self._rank(fulltext.query_words(query, self.cache.stemmer), rows))
-        phrases = [self._rank_phrase(term, rows) for term in query.phrases]
+        words = self._rank(fulltext.query_words(query, self.cache.stemmer), rows)
+        content = sorted(words, key=lambda one: -one.gain)[: fulltext.MAX_RANKED_WORDS]
+        phrases: list[RankedWord] = []
+        for term in query.phrases:
+            hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
+            phrases.append(RankedWord(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True))
         ranked = [one for one in (*content, *phrases) if one.token or (one.hits and one.hits.chunks)]
         if not ranked or any(one.hits is not None and not one.hits.chunks for one in phrases):
             return {}
-        excluded = self._find_excluded(query.excluded, rows)
+        excluded: list[RankedWord] = []
+        for term in query.excluded:
+            stems = self._stems(term)
+            if len(stems) == 1 and not term.prefix:
+                token, count = rows.get(stems[0], (0, 0))
+                excluded += [RankedWord(gain=1.0, token=token, count=count)] if count else []
+            else:
+                hits = self._find_hits(stems, rows, prefix=term.prefix)
+                excluded += [RankedWord(gain=1.0, hits=hits)] if hits.chunks else []
         with self._lists() as lists:
             norms = self._norms(lists, where)
             return lists.best(self.state.session, ranked, norms, excluded=excluded, limit=limit)
@@ -142,7 +154,13 @@ class PublishedSnapshot:
         """Follow the graph where the filter leaves enough of it; compare all vectors where it gives too few."""
         if self.state.meta.get("model") != self.model or not self._dimensions or len(vector) != self._dimensions:
             return dict
-        found = self._nearest_by_graph(vector, where, limit + _FURTHER) if self._follows_graph(where) else []
+        found: list[tuple[Any, ...]] = []
+        if self._follows_graph(where):
+            # The graph goes on where the filter or the role's policy drops what it gave. It gives up after a number of
+            # vectors that the server sets, so a role that sees few of them gets too few rows.
+            self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
+            self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
+            found = self._nearest_of(f"(vector::halfvec({self._dimensions}))", vector, where, limit + _FURTHER)
         if len(found) < limit + _FURTHER:
             found = self._nearest_of("vector", vector, where, limit + _FURTHER)
         read = rows.read_vectors([wire for _, wire in found])
@@ -151,15 +169,6 @@ class PublishedSnapshot:
         scored = [(float(cosine), int(i)) for cosine, (i, _) in zip(cosines.tolist(), found, strict=True) if cosine > 0]
         ranked = sorted(scored, key=lambda one: (-one[0], one[1]))[:limit]
         return lambda: {i: cosine for cosine, i in ranked}
-
-    def _nearest_by_graph(self, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
-        """Follow the graph, which goes on where the filter or the role's policy drops what it gave.
-
-        It gives up after a number of vectors that the server sets, so a role that sees few of them gets too few rows.
-        """
-        self._select("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)", [])
-        self._select("SELECT set_config('hnsw.ef_search', %s, true)", [str(_GRAPH_CANDIDATES)])
-        return self._nearest_of(f"(vector::halfvec({self._dimensions}))", vector, where, limit)
 
     def _nearest_of(self, column: str, vector: NDArray[np.float32], where: Filter, limit: int) -> list[tuple[Any, ...]]:
         conditions, values = self._conditions("chunk", where)
@@ -312,20 +321,17 @@ class PublishedSnapshot:
         shown[ids.stored] = mask[ids.local]
         return shown
 
-    def _bits(self, where: Filter) -> bytes:
-        """Return the filter's mask over the database's ids, as bits."""
-
-        def compute() -> bytes:
-            shown = self._shown(where)
-            return b"" if shown is None else np.packbits(shown, bitorder="little").tobytes()
-
-        return self.cache.masks.get(self.state.mirror, where.cache_key, compute)
-
     def _conditions(self, chunk: str, where: Filter) -> tuple[list[str], list[Any]]:
         """Return the conditions that a filter sets on chunks; the policy is one of them."""
         conditions, values = ["true"], list[Any]()
         if not where.trivial:
-            bits, file = self._bits(where), f"({chunk} >> {database.CHUNK_BITS})"
+
+            def pack() -> bytes:
+                shown = self._shown(where)
+                return b"" if shown is None else np.packbits(shown, bitorder="little").tobytes()
+
+            bits = self.cache.masks.get(self.state.mirror, where.cache_key, pack)
+            file = f"({chunk} >> {database.CHUNK_BITS})"
             conditions.append(f"CASE WHEN {file} < %s THEN get_bit(%s::bytea, {file}) = 1 ELSE false END")
             values += [8 * len(bits), bits]
         if not where.include_log:
@@ -363,15 +369,6 @@ class PublishedSnapshot:
             ranked += [RankedWord(gain=gain, hits=hits)] if hits.chunks else []
         return ranked
 
-    def _rank_phrase(self, term: Term, rows: Mapping[str, tuple[int, int]]) -> RankedWord:
-        hits = self._find_hits(self._stems(term), rows, prefix=term.prefix)
-        return RankedWord(gain=self._gain(len(hits.chunks)), hits=hits, is_phrase=True)
-
-    @staticmethod
-    def _heaviest(ranked: Sequence[RankedWord]) -> Sequence[RankedWord]:
-        """Return the words of a passage that weigh most."""
-        return sorted(ranked, key=lambda one: -one.gain)[: fulltext.MAX_RANKED_WORDS]
-
     def _gain(self, count: int) -> float:
         return inverse_document_frequency(count, self._total) * (K1 + 1)
 
@@ -392,17 +389,14 @@ class PublishedSnapshot:
                 token, _ = found.get(stems[0], (0, 0))
                 rareness[word] = fts5.rareness(counts.get(token, 0), total)
             elif stems:
-                rareness[word] = fts5.rareness(self._count_hits(stems, found, where), total)
+                chunks = self._find_hits(stems, found, prefix=False).chunks
+                count = len(chunks)
+                if chunks and not where.trivial:
+                    conditions, values = self._conditions("p.chunk", where)
+                    sql = f"SELECT COUNT(*) FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)}"
+                    count = int(self._select(sql, [chunks, *values])[0][0])
+                rareness[word] = fts5.rareness(count, total)
         return rareness
-
-    def _count_hits(self, stems: Sequence[str], rows: Mapping[str, tuple[int, int]], where: Filter) -> int:
-        """Count the chunks with a word of several tokens."""
-        chunks = self._find_hits(stems, rows, prefix=False).chunks
-        if where.trivial or not chunks:
-            return len(chunks)
-        conditions, values = self._conditions("p.chunk", where)
-        sql = f"SELECT COUNT(*) FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)}"
-        return int(self._select(sql, [chunks, *values])[0][0])
 
     def _find_hits(
         self,
@@ -446,19 +440,6 @@ class PublishedSnapshot:
         hits = self._find_hits(stems, rows, prefix=False)
         sql = f"SELECT 1 FROM unnest(%s::bigint[]) AS p(chunk) WHERE {' AND '.join(conditions)} LIMIT 1"
         return bool(hits.chunks and self._select(sql, [hits.chunks, *values]))
-
-    def _find_excluded(self, terms: Sequence[Term], rows: Mapping[str, tuple[int, int]]) -> list[RankedWord]:
-        """Return what no chunk may have, as far as any has it."""
-        excluded: list[RankedWord] = []
-        for term in terms:
-            stems = self._stems(term)
-            if len(stems) == 1 and not term.prefix:
-                token, count = rows.get(stems[0], (0, 0))
-                excluded += [RankedWord(gain=1.0, token=token, count=count)] if count else []
-            else:
-                hits = self._find_hits(stems, rows, prefix=term.prefix)
-                excluded += [RankedWord(gain=1.0, hits=hits)] if hits.chunks else []
-        return excluded
 
 
 def _phrase_sql(groups: Sequence[Sequence[int]]) -> tuple[str, list[Any]]:

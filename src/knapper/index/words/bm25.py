@@ -360,11 +360,6 @@ class PostingsEngine:
         meta, seen = database.meta_of(connection), self._seen_states.get(table.name)
         if seen is not None and seen[0] is meta:
             return seen[1]
-        state = self._renew_state(connection, table)
-        self._seen_states[table.name] = meta, state
-        return state
-
-    def _renew_state(self, connection: sqlite3.Connection, table: WordTable) -> _TableState:
         file = self._open(connection)
         if file is None:
             raise LookupError("the index has no whole file of postings")
@@ -372,13 +367,15 @@ class PostingsEngine:
         with self._lock:
             known = self._states.get(table.name)
         if known is not None and known[0] == key:
-            return known[1]
-        state = _read_state(connection, table, file.tables[table.name])
-        with self._lock:
-            self._states[table.name] = key, state
-            if known is not None:  # or they would keep the memory of states that nobody asks any more
-                self._masks = [kept for kept in self._masks if kept[0] is not known[1]]
-                self._kept_norms = [kept for kept in self._kept_norms if kept[0] is not known[1]]
+            state = known[1]
+        else:
+            state = _read_state(connection, table, file.tables[table.name])
+            with self._lock:
+                self._states[table.name] = key, state
+                if known is not None:  # or they would keep the memory of states that nobody asks any more
+                    self._masks = [kept for kept in self._masks if kept[0] is not known[1]]
+                    self._kept_norms = [kept for kept in self._kept_norms if kept[0] is not known[1]]
+        self._seen_states[table.name] = meta, state
         return state
 
     def _allowed_rows(self, table: WordTable, state: _TableState, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -187,7 +187,10 @@ class NamingQuestion:
         weights[named.is_repeated] = 0.0
         totals = np.add.reduceat(weights * is_shared, heads)
         for word_stems, share in self._content:
-            totals += share * _hold_all(stems, heads, word_stems, numbers)
+            holds = np.ones(len(heads), np.bool_)
+            for stem in word_stems:
+                holds &= np.logical_or.reduceat(stems == numbers.get(stem, -1), heads)
+            totals += share * holds
         scores = np.minimum(totals, 1.0) * (_PARTLY_NAMED * counts / sizes)
         is_whole = counts == sizes
         ordered = [numbers.get(stem, -1) for stem in self._ordered]
@@ -245,16 +248,6 @@ class NamingQuestion:
             total = sum(share for stems, share in self._others if stems.issubset(name))
         share = 1.0 if stands else _PARTLY_NAMED * count / len(name)
         return min(total, 1.0) * share, is_whole
-
-
-def _hold_all(
-    stems: NDArray[np.int32], heads: NDArray[np.intp], wanted: Collection[str], numbers: Mapping[str, int]
-) -> NDArray[np.bool_]:
-    """Return for each name whether all of the wanted stems are among its own."""
-    holds = np.ones(len(heads), np.bool_)
-    for stem in wanted:
-        holds &= np.logical_or.reduceat(stems == numbers.get(stem, -1), heads)
-    return holds
 
 
 MAX_NAME_HITS = 100
@@ -538,26 +531,22 @@ class KeywordRanker:
                 self._discard(postings)
         others = [file for file in files if file not in stored]
         if others:
-            stems_by_file = self._read_stems(connection, others)
+            cached = self._names.get(connection, "", dict)
+            cached_stems = {i: stems_of_file for i in others if (stems_of_file := cached.get(i)) is not None}
+            names = (
+                fts5.read_names(connection, [i for i in others if i not in cached_stems])
+                if len(cached_stems) < len(others)
+                else []
+            )
+            new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
+            for (i, _), stems in zip(names, self.stemmer.stems([name for _, name in names]), strict=True):
+                new_stems[i].extend([tokenizer.without_run_ends(stems)] if stems else [])
+            if len(cached) > _MAX_CACHED_NAMES:
+                cached.clear()
+            cached.update(new_stems)
+            stems_by_file = {**cached_stems, **new_stems}
             matches |= {file: naming.best(stems_by_file.get(file, ())) for file in others}
         return {file: matches.get(file, _NO_NAME) for file in files}
-
-    def _read_stems(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
-        """Return the stems of each file's names, from the cache as far as possible."""
-        cached = self._names.get(connection, "", dict)
-        cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
-        names = (
-            fts5.read_names(connection, [file for file in files if file not in cached_stems])
-            if len(cached_stems) < len(files)
-            else []
-        )
-        new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
-        for (file, _), stems in zip(names, self.stemmer.stems([name for _, name in names]), strict=True):
-            new_stems[file].extend([tokenizer.without_run_ends(stems)] if stems else [])
-        if len(cached) > _MAX_CACHED_NAMES:
-            cached.clear()
-        cached.update(new_stems)
-        return {**cached_stems, **new_stems}
 
 
 def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:

@@ -97,25 +97,24 @@ class TermLists:
         """
         known = self.found.get(term)
         if known is None:
-            known = self._look_up(term.encode())
+            raw = term.encode()
+            # Slices of memoryviews take a tenth of the time of an array's.
+            starts, terms = self.term_starts.data, self.terms.data
+            at = bisect_left(
+                range(len(self.peaks)), raw, key=lambda number: bytes(terms[starts[number] : starts[number + 1]])
+            )
+            if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
+                known = FoundTerm(slice(0, 0), 0.0, -1)
+            else:
+                place = slice(int(self.starts[at]), int(self.starts[at + 1]))
+                if zlib.crc32(self.weights[place].data, zlib.crc32(self.rows[place].data)) != self.checksums[at]:
+                    raise LookupError("the file of postings is damaged")
+                known = FoundTerm(place, float(self.peaks[at]), at)
             if len(self.found) >= _MAX_FOUND_TERMS:
                 self.found.clear()
             if len(term) <= _MAX_KEPT_LENGTH:
                 self.found[term] = known
         return known
-
-    def _look_up(self, raw: bytes) -> FoundTerm:
-        # Slices of memoryviews take a tenth of the time of an array's.
-        starts, terms = self.term_starts.data, self.terms.data
-        at = bisect_left(
-            range(len(self.peaks)), raw, key=lambda number: bytes(terms[starts[number] : starts[number + 1]])
-        )
-        if at == len(self.peaks) or bytes(terms[starts[at] : starts[at + 1]]) != raw:
-            return FoundTerm(slice(0, 0), 0.0, -1)
-        place = slice(int(self.starts[at]), int(self.starts[at + 1]))
-        if zlib.crc32(self.weights[place].data, zlib.crc32(self.rows[place].data)) != self.checksums[at]:
-            raise LookupError("the file of postings is damaged")
-        return FoundTerm(place, float(self.peaks[at]), at)
 
 
 _REPEATED: Final = 1 << 30
@@ -202,23 +201,22 @@ class PostingsFile:
         file = open_arrays(path, _KIND, unchecked=_LISTS)
         if file is None:
             return None
-        tables = {table.name: _map_lists(file.arrays, table.name) for table in fts5.TABLES}
+        tables = {
+            table.name: TermLists(
+                ids=file.arrays[f"{table.name}.ids"],
+                lengths=file.arrays[f"{table.name}.lengths"],
+                terms=file.arrays[f"{table.name}.terms"],
+                term_starts=file.arrays[f"{table.name}.term_starts"],
+                starts=file.arrays[f"{table.name}.starts"],
+                peaks=file.arrays[f"{table.name}.peaks"],
+                rows=file.arrays[f"{table.name}.rows"],
+                weights=file.arrays[f"{table.name}.weights"],
+                checksums=file.arrays[f"{table.name}.checksums"],
+            )
+            for table in fts5.TABLES
+        }
         names = StoredNames(**{name.partition(".")[2]: file.arrays[name] for name in _NAME_ARRAYS})
         return cls(name=path.name, uid=str(file.facts["uid"]), tables=tables, names=names)
-
-
-def _map_lists(arrays: Mapping[str, NDArray[Any]], table: str) -> TermLists:
-    return TermLists(
-        ids=arrays[f"{table}.ids"],
-        lengths=arrays[f"{table}.lengths"],
-        terms=arrays[f"{table}.terms"],
-        term_starts=arrays[f"{table}.term_starts"],
-        starts=arrays[f"{table}.starts"],
-        peaks=arrays[f"{table}.peaks"],
-        rows=arrays[f"{table}.rows"],
-        weights=arrays[f"{table}.weights"],
-        checksums=arrays[f"{table}.checksums"],
-    )
 
 
 def write_file(path: Path, uid: str, tables: Mapping[str, TermLists], names: StoredNames) -> None:

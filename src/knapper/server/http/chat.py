@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.events import JobEventSink, TurnJob
-    from knapper.agents.sessions.store import Exchange, Session
+    from knapper.agents.sessions.store import Session
     from knapper.app.chats import ClientChats
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -351,12 +351,22 @@ async def _read_session(
 
     Turns are counted from the oldest; without an offset the latest ones come.
     """
+    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
+
     session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
     limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
     offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
-    messages = [message for turn in exchanges[offset : offset + limit] for message in _turn_messages(turn)]
+    messages: list[JSONValue] = []
+    for turn in exchanges[offset : offset + limit]:
+        turn_data = turn.as_dict()
+        trace = events.without_details(events.entries_of(turn.outcome))
+        outcome: dict[str, JSONValue] = {**turn.outcome, events.TRACE_FIELD: trace}
+        common = {"number": turn_data["number"], "at": turn_data["at"]}
+        answer = str(turn.outcome.get("answer", ""))
+        messages.append({"role": "user", "content": turn.question, **common, "active_file": turn_data["active_file"]})
+        messages.append({"role": "assistant", "content": answer, **common, "outcome": outcome})
     page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
-    return {**await _session_answer(service, client_chats, session), "messages": [*messages], **page}
+    return {**await _session_answer(service, client_chats, session), "messages": messages, **page}
 
 
 async def _show_trace(
@@ -441,23 +451,6 @@ async def _describe_sessions(
     idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
     held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
-
-
-def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
-    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
-
-    turn_data = turn.as_dict()
-    outcome: dict[str, JSONValue] = {
-        **turn.outcome,
-        events.TRACE_FIELD: events.without_details(events.entries_of(turn.outcome)),
-    }
-    common = {"number": turn_data["number"], "at": turn_data["at"]}
-    user_message: dict[str, JSONValue] = {"content": turn.question, **common, "active_file": turn_data["active_file"]}
-    assistant_message: dict[str, JSONValue] = {"content": str(turn.outcome.get("answer", "")), **common}
-    return [
-        {"role": "user", **user_message},
-        {"role": "assistant", **assistant_message, "outcome": outcome},
-    ]
 
 
 _ACTIVE_FILE: Final = Parameter(

@@ -21,9 +21,8 @@ from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from knapper.agents.sessions.store import Exchange
     from knapper.app import Hub
     from knapper.app.chats import ClientChats
     from knapper.config import Settings
@@ -163,7 +162,22 @@ def _list_models(settings: Settings) -> list[JSONValue]:
 def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSONValue]:
     meter = client_chats.chats.meter
     today = meter.today()
-    session = _sum_session(client_chats.store.turns(session_id)) if session_id else None
+    session: dict[str, JSONValue] | None = None
+    if session_id:
+        # What the turns say of their usage; a copied conversation counts what it has taken over.
+        outcomes = [turn.outcome for turn in client_chats.store.turns(session_id)]
+        usages = [one for outcome in outcomes if isinstance(one := outcome.get("usage"), dict) and one.get("requests")]
+        counted = {
+            name: sum(value for one in usages if isinstance(value := one.get(name), int))
+            for name in ("requests", "input_tokens", "output_tokens")
+        }
+        costs = [one.get("cost_usd") for one in usages]
+        known_costs = [float(cost) for cost in costs if isinstance(cost, int | float)]
+        session = {
+            **counted,
+            "total_tokens": counted["input_tokens"] + counted["output_tokens"],
+            "cost_usd": sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
+        }
     spent = float(today.cost_usd or 0)
     return {
         "today": today.as_dict(),
@@ -178,22 +192,6 @@ def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSO
             "usd": max(meter.limits.day_cents / 100 - spent, 0.0) if meter.limits.day_cents else None,
         },
         "session": session,
-    }
-
-
-def _sum_session(turns: Sequence[Exchange]) -> dict[str, JSONValue]:
-    """Add up what the turns say of their usage; a copied conversation counts what it has taken over."""
-    spent = [usage for turn in turns if isinstance(usage := turn.outcome.get("usage"), dict) and usage.get("requests")]
-    counted = {
-        name: sum(value for usage in spent if isinstance(value := usage.get(name), int))
-        for name in ("requests", "input_tokens", "output_tokens")
-    }
-    costs = [usage.get("cost_usd") for usage in spent]
-    known_costs = [float(cost) for cost in costs if isinstance(cost, int | float)]
-    return {
-        **counted,
-        "total_tokens": counted["input_tokens"] + counted["output_tokens"],
-        "cost_usd": sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
     }
 
 

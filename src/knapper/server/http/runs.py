@@ -126,24 +126,21 @@ class RunJobs:
 
             self._watched = store.make_watched_jobs(_MAX_WATCHED)
 
-        def watched(emit: JobEventSink) -> Coroutine[object, object, object]:
-            return self._poll(client_runs, run_id, emit)
+        async def watched(emit: JobEventSink) -> None:
+            from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+
+            watch = RunWatcher()
+            while True:
+                run_view, open_questions = await self.service.run_blocking(
+                    lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
+                )
+                for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
+                    emit(event)
+                    if event.kind == "run_done":
+                        return
+                await asyncio.sleep(POLL_INTERVAL_S)
 
         return self.service.jobs.begin(self._watched, run_id, watched)
-
-    async def _poll(self, client_runs: ClientRuns, run_id: str, emit: JobEventSink) -> None:
-        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
-
-        watch = RunWatcher()
-        while True:
-            run_view, open_questions = await self.service.run_blocking(
-                lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
-            )
-            for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
-                emit(event)
-                if event.kind == "run_done":
-                    return
-            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 def run_busy_error(run_id: str) -> ConflictError:
