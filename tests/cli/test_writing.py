@@ -284,6 +284,7 @@ def test_a_reader_that_has_enough_ends_reading_in_silence(vault: Path) -> None:
         (["section", "Garden.md", "Garden", "x", "--body", "--append"], "--append and --body contradict"),
         (["section", "Garden.md", "Garden", "x", "--replace", "--rename"], "--replace and --rename contradict"),
         (["move", "Garden.md"], "where 'Garden.md' should go isn't said"),
+        (["move", "Garden.md", ""], "the destination is empty"),
         (["rm", ".obsidian"], "no file '.obsidian'"),
     ],
 )

@@ -37,6 +37,8 @@ def command(
     if not sources:
         hint = "name what moves, then where to: `knap move Note.md Folder/`"
         raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
+    if not destination:
+        raise BadInput("the destination is empty", hint="give a path, or '.' for the vault's own folder", code="usage")
     with writing.open_vault(global_options, own) as context:
         is_respelled = len(sources) == 1 and files.is_same_path(context, sources[0], destination)
         into = not is_respelled and files.is_folder_target(context, destination)
