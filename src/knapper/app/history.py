@@ -533,7 +533,9 @@ class _Reading:
             path=self.note, work=self.query.work, since=self.since, until=self.until, client=self.query.client
         )
         for summary, row in proposals.iterate_proposals(self.sources.context, criteria):
-            undone = f", {'part of it ' if row['undone'] == 'part' else ''}undone" if "undone" in row else ""
+            state = summary.status.replace("_", " ")
+            if "undone" in row:
+                state += ", part of it undone" if row["undone"] == "part" else ", undone"
             proposed = Entry(
                 at=summary.created.astimezone(UTC),
                 kind="proposed",
@@ -541,7 +543,7 @@ class _Reading:
                 work=summary.run or summary.id,
                 client=summary.client,
                 text=_shorten(row.get("reason", "")),
-                state=f"{summary.status.replace('_', ' ')}{undone}",
+                state=state,
                 notes=(summary.path,) if summary.path else (),
                 note_count=summary.files,
                 proposal_id=summary.id,

@@ -214,8 +214,9 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     if isinstance(results, list):
         named: dict[str, None] = {}
         for row in results:
-            fields = row if isinstance(row, dict) else {"path": row if isinstance(row, str) else ""}
-            path = next((str(fields[name]) for name in ("source", "path", "file") if fields.get(name)), "")
+            path = row if isinstance(row, str) else ""
+            if isinstance(row, dict):
+                path = next((str(row[name]) for name in ("source", "path", "file") if row.get(name)), "")
             if path:
                 named[path] = None
         files = list(named)
