@@ -134,12 +134,12 @@ def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
     Raises:
         StorageError: A newer version made the file.
     """
-    if _schema_version(database) > SCHEMA_VERSION:
+    if storage.schema_version(database) > SCHEMA_VERSION:
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
-    if _schema_version(database) < SCHEMA_VERSION:
+    if storage.schema_version(database) < SCHEMA_VERSION:
         with storage.hold_write_lock(path.parent, timeout_s=BUSY_S):
             # Checked again under the lock: another process may have made the tables meanwhile.
-            if _schema_version(database) < SCHEMA_VERSION:
+            if storage.schema_version(database) < SCHEMA_VERSION:
                 # SQLite takes this setting only before the first table is made.
                 database.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -150,10 +150,6 @@ def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
 
 def _make_tables(database: sqlite3.Connection) -> None:
     database.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "COMMIT;")
-
-
-def _schema_version(database: sqlite3.Connection) -> int:
-    return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:

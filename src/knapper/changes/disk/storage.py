@@ -161,7 +161,7 @@ def open_or_read(
                 raise
     database = _open_to_read(path)
     database.row_factory = sqlite3.Row
-    found = int(database.execute("PRAGMA user_version").fetchone()[0])
+    found = schema_version(database)
     if found > version:
         database.close()
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
@@ -587,12 +587,12 @@ def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int
     check_emptied(path)
 
     def prepare(database: sqlite3.Connection) -> None:
-        if _schema_version(database) > version:
+        if schema_version(database) > version:
             raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
-        if _schema_version(database) < version:
+        if schema_version(database) < version:
             with hold_write_lock(path.parent, timeout_s=BUSY_S):
                 # Checked again under the lock: another process may have made the tables meanwhile.
-                if (found := _schema_version(database)) < version:
+                if (found := schema_version(database)) < version:
                     database.execute("PRAGMA journal_mode = WAL").fetchone()
                     _make_tables(database, found, schema, version)
         database.execute("PRAGMA synchronous = FULL")
@@ -613,7 +613,8 @@ def _make_tables(database: sqlite3.Connection, found: int, schema: str | tuple[s
     database.executescript(f"BEGIN IMMEDIATE; {missing} PRAGMA user_version = {version}; COMMIT;")
 
 
-def _schema_version(database: sqlite3.Connection) -> int:
+def schema_version(database: sqlite3.Connection) -> int:
+    """Return the version of the tables in a database; 0 where there are none."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
