@@ -65,6 +65,11 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     return state
 
 
+def generation_of(connection: sqlite3.Connection) -> int:
+    """Return the number of written transactions, as *connection* sees it."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
+
 def removed_since(connection: sqlite3.Connection) -> int:
     """Return the generation from which on removals and changed files are recorded."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()

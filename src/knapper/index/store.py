@@ -389,7 +389,7 @@ class IndexStore:
 
     def generation(self) -> int:
         """Return the number of written transactions; equal numbers mean an equal index."""
-        return generation_of(self.database.reader(trusted_s=0))
+        return database.generation_of(self.database.reader(trusted_s=0))
 
     def clear(self) -> None:
         """Remove all rows."""
@@ -412,7 +412,7 @@ class IndexStore:
     def apply_all(self, batch: Sequence[FileRows]) -> None:
         """Replace the rows of several files, each of which is given once."""
         with self.database.transaction() as connection:
-            generation = generation_of(connection)
+            generation = database.generation_of(connection)
             new: list[FileRows] = []
             known: list[tuple[StoredFile, FileRows]] = []
             for rows in batch:
@@ -442,7 +442,7 @@ class IndexStore:
             file = _find_file(connection, rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)
-                record_changes(connection, [(generation_of(connection), file.id, ONLY_TOUCHED)])
+                record_changes(connection, [(database.generation_of(connection), file.id, ONLY_TOUCHED)])
 
     def settle(self, files: Sequence[FileStat]) -> None:
         """Record that files have the indexed content, and that their next save will change their time or inode.
@@ -459,7 +459,7 @@ class IndexStore:
         if not paths:
             return
         with self.database.transaction() as connection:
-            generation = generation_of(connection)
+            generation = database.generation_of(connection)
             for path in paths:
                 file = _find_file(connection, path)
                 if file is not None:
@@ -600,7 +600,7 @@ class IndexStore:
         Where the model's stored vectors have another length, they are removed, and all chunks are queued again.
         """
         with self.database.transaction() as connection:
-            generation = generation_of(connection)
+            generation = database.generation_of(connection)
             if self.vector_length(model) not in {0, vectors.shape[1]}:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
@@ -635,15 +635,10 @@ class IndexStore:
     def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:
         """Delete the records of chunks and files that were changed more than *keep* generations ago."""
         with self.database.transaction() as connection:
-            oldest = max(generation_of(connection) - keep, 0)
+            oldest = max(database.generation_of(connection) - keep, 0)
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
             connection.execute("DELETE FROM changed_files WHERE generation < ?", (oldest,))
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
-
-
-def generation_of(connection: sqlite3.Connection) -> int:
-    """Read the generation as *connection* sees it."""
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
 
 def _find_file(connection: sqlite3.Connection, path: str) -> StoredFile | None:

@@ -288,7 +288,7 @@ def record_added(connection: sqlite3.Connection, table: WordTable, rows: Sequenc
         return
     with _split_rows(connection, table, rows) as split_words:
         connection.execute(f"INSERT INTO added_words SELECT ?, * FROM ({split_words})", (table.name,))
-    generation = _generation(connection)
+    generation = database.generation_of(connection)
     connection.executemany(
         "INSERT OR REPLACE INTO added_rows SELECT ?1, ?2, ?3, COALESCE(SUM(words), 0) FROM added_words"
         " WHERE source = ?1 AND id = ?2",
@@ -353,17 +353,13 @@ def record_dropped(connection: sqlite3.Connection, table: WordTable, ids: Iterab
     """Record rows that are removed from a full-text table, in the same transaction."""
     if not is_recording(connection):
         return
-    generation = _generation(connection)
+    generation = database.generation_of(connection)
     keys = [(table.name, row_id) for row_id in ids]
     connection.executemany("DELETE FROM added_words WHERE (source, id) = (?, ?)", keys)
     connection.executemany("DELETE FROM added_rows WHERE (source, id) = (?, ?)", keys)
     connection.executemany("INSERT OR REPLACE INTO dropped_rows VALUES (?, ?, ?)", [(*key, generation) for key in keys])
     if count_recorded(connection) > MAX_RECORDED_ROWS:
         stop_recording(connection)
-
-
-def _generation(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
 
 def added_rows(connection: sqlite3.Connection, table: WordTable) -> list[tuple[int, int]]:
