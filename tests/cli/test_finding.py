@@ -1,12 +1,15 @@
 """Finding notes by words, in an order of one's own."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from knapper.cli import main
+from tests.cli import asking
 
 
 @pytest.fixture
@@ -113,3 +116,19 @@ def test_a_property_that_must_be_missing_may_be_one_that_no_note_has(
     code = main.run(["-v", str(vault), *command, "--property", "!nowhere"])
 
     assert (code, capsys.readouterr().err) == (0, "")
+
+
+def test_a_listing_imports_no_arrays(vault: Path) -> None:
+    assert main.run(["-v", str(vault), "index", "--quiet"]) == 0
+    code = "import sys; from knapper.cli import main; main.run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "-v", str(vault), "find", "--no-server", "--quiet"],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+        env=asking.process_variables(),
+    )
+
+    assert ended.stdout.split() == ["Garden.md", "Tax.md", "Zinnias.md"]
+    assert "numpy" not in ended.stderr.split()

@@ -205,8 +205,9 @@ def select_ids(
     if shows is not None:
         rows = connection.execute(f"SELECT f.id, f.path, f.target {source_sql}", parameters)
         return [int(i) for i, path, target in rows if shows(path, target)]
-    id_text = connection.execute(f"SELECT group_concat(id, ' ') FROM (SELECT f.id AS id {source_sql})", parameters)
-    return np.fromstring(id_text.fetchone()[0] or "", np.int64, sep=" ").tolist()
+    # Read as one text, but not into an array: most listings need numpy for nothing else.
+    ids_json = connection.execute(f"SELECT json_group_array(id) FROM (SELECT f.id AS id {source_sql})", parameters)
+    return json.loads(ids_json.fetchone()[0])
 
 
 _LAST_CHARACTER = "\U0010ffff"
