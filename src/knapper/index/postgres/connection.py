@@ -48,18 +48,8 @@ class Copy(Protocol):
         ...
 
 
-class Cursor(Rows, Protocol):
+class Cursor(Protocol):
     """What is used of a cursor."""
-
-    itersize: int
-
-    def execute(self, query: str, params: Values | None = None) -> object:
-        """Carry out a statement."""
-        ...
-
-    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """Return the next rows."""
-        ...
 
     def copy(self, statement: str) -> AbstractContextManager[Copy]:
         """Begin to copy rows into a table."""
@@ -76,8 +66,8 @@ class Session(Protocol):
         """Carry out a statement; *binary* asks for values as the server stores them."""
         ...
 
-    def cursor(self, name: str = "") -> AbstractContextManager[Cursor]:
-        """Open a cursor; one with a name stays on the server."""
+    def cursor(self) -> AbstractContextManager[Cursor]:
+        """Open a cursor."""
         ...
 
     def transaction(self) -> AbstractContextManager[object]:

@@ -149,16 +149,18 @@ class Mirror:
                 known = TableState()
             outcome = RefreshOutcome()
             self._remove(session, known, outcome)
-            with session.cursor("records") as cursor:
-                cursor.itersize = _BATCH_RECORDS
-                cursor.execute("SELECT id, record FROM files WHERE generation > %s ORDER BY id", (known.generation,))
-                while batch := cursor.fetchmany(_BATCH_RECORDS):
-                    with self.store.batch():
-                        for i, record in batch:
-                            self.store.apply(rows.decode_record(record, int(i)), ())
-                    outcome.indexed += len(batch)
-                    if progress:
-                        progress("read", outcome.indexed, 0)
+            last = -1
+            while batch := session.execute(
+                "SELECT id, record FROM files WHERE generation > %s AND id > %s ORDER BY id LIMIT %s",
+                (known.generation, last, _BATCH_RECORDS),
+            ).fetchall():
+                with self.store.batch():
+                    for i, record in batch:
+                        self.store.apply(rows.decode_record(record, int(i)), ())
+                last = batch[-1][0]
+                outcome.indexed += len(batch)
+                if progress:
+                    progress("read", outcome.indexed, 0)
             with self.store.batch():
                 self.store.set_meta("complete", "1")
                 self.store.set_meta("built", meta.get("built", ""))
