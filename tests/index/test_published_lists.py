@@ -222,6 +222,19 @@ def test_lists_of_a_state_that_came_back_from_a_backup_are_kept(team: Team, monk
     assert len(made) == 2, "each question read all anew, as if it had begun before the one that was published later"
 
 
+def test_vectors_of_a_note_that_is_lost_in_the_database_are_told_as_tables_that_do_not_fit(
+    team: Team, postgres: LocalServer
+) -> None:
+    team.save({"new.md": "umbrella\n"})
+    reader = team.reader()
+    reader.refresh()
+    with postgres.connect() as session:
+        session.execute(f'DELETE FROM "{team.schema}".files WHERE path = %s', ("new.md",))
+
+    with pytest.raises(StorageError, match="don't fit together"):
+        published.hits(reader, "umbrella", "semantic")
+
+
 def test_a_question_does_not_wait_for_one_that_waits_for_it_on_the_server(
     team: Team, postgres: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

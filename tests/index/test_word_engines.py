@@ -143,6 +143,17 @@ def test_the_many_rows_of_frequent_words_are_left_out_only_where_they_cannot_mat
     plain.close()
 
 
+def test_more_rows_than_are_sampled_may_be_asked_for() -> None:
+    count, limit = 30_000, 20_000
+    occurrences = np.arange(count, 0, -1).astype(np.float64)
+    term = bm25.ScoredTerm(rows=np.arange(count), occurrences=occurrences, gain=1.0, bound=1.0, scale=1)
+
+    rows, scores, _ = bm25.best_rows([term], np.ones(count), np.zeros(count), limit)
+
+    assert np.isin(np.arange(limit), rows).all()
+    assert scores == pytest.approx(occurrences[rows] / (occurrences[rows] + 1))
+
+
 @pytest.mark.slow
 def test_a_process_killed_anywhere_leaves_an_index_that_answers_exactly(tmp_path: Path) -> None:
     root, state = tmp_path / "v", tmp_path / "s"

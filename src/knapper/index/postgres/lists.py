@@ -249,7 +249,13 @@ class StateLists:
         return (files << database.CHUNK_BITS) + places - self._bases[files]
 
     def lengths(self, files: Sequence[int], *, most: int) -> list[int]:
-        """Count the chunks of each file, up to *most*."""
+        """Count the chunks of each file, up to *most*.
+
+        Raises:
+            StorageError: One is unknown, though its chunks were found in this very state of the tables.
+        """
+        if max(files, default=-1) >= len(self._counts):
+            raise _unfit_error()
         return np.minimum(self._counts[np.array(files, np.int64)], most).tolist()
 
     def norms(

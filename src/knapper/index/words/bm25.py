@@ -37,7 +37,8 @@ _SHORT_SHARE: Final = 6
 _ADDED_ROWS: Final = 8_192
 """Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
 _SAMPLED_ROWS: Final = 8_192
-"""Rows of a word, of which the best tell what the best of all reach at least; more tell it little better."""
+"""Rows of a word, of which the best tell what the best of all reach at least; more tell it little better, and fewer
+than the best are would tell too much."""
 _CLEAR_LEAD: Final = 3.0
 """How many times as much the terms that were added up can count as those left, from which on it pays to look."""
 _NARROWED: Final = 4
@@ -625,7 +626,7 @@ class _RowSearch:
         self.summed.append(term)
         self._rows_summed += len(term.rows)
         if self._sample is None and len(term.rows) >= self._limit:
-            self._sample = term.rows[:_SAMPLED_ROWS]
+            self._sample = term.rows[: max(_SAMPLED_ROWS, self._limit)]
 
     def _look_for_candidates(self) -> None:
         """Find out whether the terms so far have decided, where that may be and costs less than to go on."""
