@@ -28,6 +28,7 @@ QUESTIONS = (
     "rain rain wind storm",
     "win* cloud",
     "sun-dial über",
+    "sun-dial sun sun",
     '"rain wind" storm',
     '"sun dial"',
     "rain -storm",
@@ -87,7 +88,7 @@ class Reference:
         stems_of = {term: (*self.stemmer.stems([term.text])[0], term.prefix) for term in query.content}
         first_of = {stems: term for term, stems in reversed(stems_of.items())}
         return {
-            term: min(max(1, *(said[stem] for stem in stems[:-1])), fulltext.MAX_REPEATS)
+            term: min(max(1, min((said[stem] for stem in stems[:-1]), default=1)), fulltext.MAX_REPEATS)
             for term, stems in stems_of.items()
             if first_of[stems] == term
         }
