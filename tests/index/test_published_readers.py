@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from knapper import extras
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter
@@ -302,10 +301,10 @@ def test_vaults_of_different_names_have_different_schemas() -> None:
 
 
 def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise extras.missing("postgres", "index.engine = postgresql://…")
+    def missing(name: str) -> None:
+        raise ImportError(name)
 
-    monkeypatch.setattr(connection, "_load_driver", missing)
+    monkeypatch.setattr(connection, "import_module", missing)
     with pytest.raises(KnapError, match="extra 'postgres'") as raised:
         PostgresServer("postgresql://db/x", "v").connect()
 

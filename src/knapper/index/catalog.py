@@ -417,7 +417,19 @@ class Catalog:
     def find(self, listing: ListingQuery) -> Listing:
         """Return a page of the matching files and their total number, with all filters in one query."""
         with self._store.database.snapshot() as connection:
-            ids, total = self._ids(connection, listing)
+            where = self._by_rules(listing.where)
+            limit, offset = listing.limit, min(listing.offset, _MAX_OFFSET)
+            if listing.order.by == "property" and not listing.is_selective:
+                name = f"{listing.order!r}|{where.cache_key}"
+                every = self._sorted.get(connection, name, lambda: array("q", self._all(connection, listing, where)))
+                ids, total = list(every[offset : offset + limit]), len(every)
+            elif sees_all(where) and listing.order.by != "property":
+                condition, parameters = listing_condition(listing)
+                total = connection.execute(f"SELECT COUNT(*) FROM files f WHERE {condition}", parameters).fetchone()[0]
+                ids = select_ids(connection, listing, limit=limit, offset=offset)
+            else:
+                found = self._all(connection, listing, where)
+                ids, total = found[offset : offset + limit], len(found)
             entries_by_id = _read_entries(connection, "id", ids)
             return Listing(entries=tuple(entries_by_id[i] for i in ids), total=total)
 
@@ -553,21 +565,6 @@ class Catalog:
             paths_of = {int(i): NotePath(found) for i, found in rows}
             links = self._graph.link_ends.get().between(list(paths_of), visible=visible)
         return [(paths_of[one], paths_of[other]) for one, other in links]
-
-    def _ids(self, connection: sqlite3.Connection, listing: ListingQuery) -> tuple[list[int], int]:
-        """Return the page's ids, and the number of matching files."""
-        where = self._by_rules(listing.where)
-        limit, offset = listing.limit, min(listing.offset, _MAX_OFFSET)
-        if listing.order.by == "property" and not listing.is_selective:
-            name = f"{listing.order!r}|{where.cache_key}"
-            ids = self._sorted.get(connection, name, lambda: array("q", self._all(connection, listing, where)))
-            return list(ids[offset : offset + limit]), len(ids)
-        if sees_all(where) and listing.order.by != "property":
-            condition, parameters = listing_condition(listing)
-            total = connection.execute(f"SELECT COUNT(*) FROM files f WHERE {condition}", parameters).fetchone()[0]
-            return select_ids(connection, listing, limit=limit, offset=offset), int(total)
-        ids = self._all(connection, listing, where)
-        return ids[offset : offset + limit], len(ids)
 
     def _all(self, connection: sqlite3.Connection, listing: ListingQuery, where: Filter) -> list[int]:
         """Return the ids of all matching files, in order."""

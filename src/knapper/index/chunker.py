@@ -162,16 +162,11 @@ def strip_link_brackets(text: str) -> str:
 def _render_value(value: JSONValue) -> str:
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, list | dict):
-        return ", ".join(_render_parts(value))
-    return "" if value is None else json.dumps(value)
-
-
-def _render_parts(value: list[JSONValue] | dict[str, JSONValue]) -> Iterator[str]:
     if isinstance(value, list):
-        yield from filter(None, map(_render_value, value))
-    else:
-        yield from (f"{key}: {text}" for key, inner in value.items() if (text := _render_value(inner)))
+        return ", ".join(filter(None, map(_render_value, value)))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {text}" for key, inner in value.items() if (text := _render_value(inner)))
+    return "" if value is None else json.dumps(value)
 
 
 MAX_CHUNK_CHARS = 1_500
@@ -263,8 +258,11 @@ class _Splitter:
     def body(self) -> Iterator[Chunk]:
         carried: list[_Atom] = []
         log_spans = dict(pending.find_log_entries(self.data, self.outline))
-        for section, blocks in _blocks_by_section(self.outline):
-            atoms = [*carried, *self._atoms(section, blocks, log_spans)]
+        starts = [block.start for block in self.outline.blocks]
+        for section in self.outline.sections:
+            # The blocks in its own text.
+            first, last = bisect_left(starts, section.start), bisect_left(starts, section.own_stop)
+            atoms = [*carried, *self._atoms(section, self.outline.blocks[first:last], log_spans)]
             if section.own_stop < section.stop and all(atom.kind == "heading" for atom in atoms):
                 carried = atoms
                 continue
@@ -367,14 +365,6 @@ class _Splitter:
         if stop - start <= self.limit:
             return stop - start
         return len(self.data[start:stop].decode(errors="surrogateescape"))
-
-
-def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
-    """Return the blocks in the own text of each section."""
-    starts = [block.start for block in outline.blocks]
-    for section in outline.sections:
-        first, last = bisect_left(starts, section.start), bisect_left(starts, section.own_stop)
-        yield section, outline.blocks[first:last]
 
 
 def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:

@@ -227,26 +227,20 @@ def join_rankings(
             notes[note].score += _REASON_WEIGHTS["linked"]
             notes[note].why.append("linked")
     ranked = sorted((note for note in paths if paths[note] != current), key=lambda i: (-notes[i].score, paths[i]))
-    hits_by_note = _read_best_hits(snapshot, [notes[note] for note in ranked[:limit]])
+    # The best chunk of each from its first ranking.
+    by_ranking: defaultdict[int, list[_RelatedScore]] = defaultdict(list)
+    for note in ranked[:limit]:
+        by_ranking[id(notes[note].best)].append(notes[note])
+    hits_by_note: dict[int, Hit] = {}
+    for group in by_ranking.values():
+        places = [one.place for one in group]
+        for hit in read_hits(snapshot, group[0].best, places, limit=len(group), per_note=1):
+            hits_by_note[snapshot.note(hit.row.id)] = hit
     return tuple(
         RelatedHit(hit=hits_by_note[note], score=notes[note].score, why=tuple(notes[note].why))
         for note in ranked[:limit]
         if note in hits_by_note
     )
-
-
-def _read_best_hits(snapshot: IndexSnapshot, notes: Sequence[_RelatedScore]) -> dict[int, Hit]:
-    """Read the best chunk of each note from its first ranking."""
-    by_ranking: defaultdict[int, list[_RelatedScore]] = defaultdict(list)
-    for note in notes:
-        by_ranking[id(note.best)].append(note)
-    hits_by_note: dict[int, Hit] = {}
-    for of_ranking in by_ranking.values():
-        note_ranking = of_ranking[0].best
-        places = [note.place for note in of_ranking]
-        for hit in read_hits(snapshot, note_ranking, places, limit=len(of_ranking), per_note=1):
-            hits_by_note[snapshot.note(hit.row.id)] = hit
-    return hits_by_note
 
 
 SearchMode = Literal["hybrid", "semantic", "keyword"]

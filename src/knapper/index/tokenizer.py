@@ -5,6 +5,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from operator import add
 from typing import Final
@@ -384,7 +385,7 @@ class Stemmer:
         import sqlite3  # noqa: PLC0415 - what prints results needs the words without a meaning alone
 
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.text_factory = _decode_stem
+        self._connection.text_factory = partial(str, errors="replace")
         self._connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5(text, tokenize="{TOKENIZER}")')
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(texts, instance)")
 
@@ -419,7 +420,3 @@ class Stemmer:
     def close(self) -> None:
         """Close the table."""
         self._connection.close()
-
-
-def _decode_stem(stem: bytes) -> str:
-    return stem.decode(errors="replace")

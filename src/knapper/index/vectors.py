@@ -635,9 +635,14 @@ class VectorCache:
             self._uid, self._matrix = uid, np.empty((0, dimensions), np.float32)
         new_rows_sql = "FROM vectors WHERE generation > ? AND model = ? AND length(vector) = ?"
         parameters = (self._generation, self.model, size)
-        self._make_room(
-            int(connection.execute(f"SELECT COUNT(*) {new_rows_sql}", parameters).fetchone()[0]), dimensions
-        )
+        needed = self._used + int(connection.execute(f"SELECT COUNT(*) {new_rows_sql}", parameters).fetchone()[0])
+        if needed > len(self._ids):
+            # Pages of an array that nothing was written to yet take no memory.
+            capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)
+            self._ids = np.resize(self._ids, capacity) if len(self._ids) else np.empty(capacity, np.int64)
+            larger_matrix = np.empty((capacity, dimensions), np.float32)
+            larger_matrix[: self._used] = self._matrix[: self._used]
+            self._matrix = larger_matrix
         cursor = connection.execute(f"SELECT chunk_id, vector {new_rows_sql}", parameters)
         while rows := cursor.fetchmany(_LOAD_ROWS):
             # A recomputed vector gets a new row, so that running rankings still read the old one.
@@ -651,17 +656,6 @@ class VectorCache:
             self._matrix[start:stop] = block.reshape(-1, dimensions)
             self._places.update(zip((chunk_id for chunk_id, _ in rows), range(start, stop), strict=True))
             self._used = stop
-
-    def _make_room(self, more: int, dimensions: int) -> None:
-        needed = self._used + more
-        if needed <= len(self._ids):
-            return
-        # Pages of an array that nothing was written to yet take no memory.
-        capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)
-        self._ids = np.resize(self._ids, capacity) if len(self._ids) else np.empty(capacity, np.int64)
-        larger_matrix = np.empty((capacity, dimensions), np.float32)
-        larger_matrix[: self._used] = self._matrix[: self._used]
-        self._matrix = larger_matrix
 
 
 def _nearest(ids: NDArray[np.int64], places: NDArray[np.int64], scores: NDArray[np.float32], limit: int) -> ScoredIds:

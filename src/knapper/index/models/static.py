@@ -204,7 +204,11 @@ class PieceTokenizer:
     def tokenize(self, texts: Sequence[str]) -> TextTokens:
         """Return each text's tokens."""
         if len(texts) <= _FEW_TEXTS:
-            return self._tokenize_few([split_words(text) for text in texts])
+            # For so few, arrays take longer than they save.
+            few = [split_words(text) for text in texts]
+            distinct = list(dict.fromkeys(chain.from_iterable(few)))
+            pieces = dict(zip(distinct, self._split_distinct(distinct), strict=True))
+            return TextTokens.join([list(chain.from_iterable(map(pieces.__getitem__, each))) for each in few])
         words = [split_runs(text) for text in texts]
         counts = np.fromiter(map(len, words), np.intp, len(words))
         with self._lock:
@@ -239,12 +243,6 @@ class PieceTokenizer:
             split = dict(zip(distinct, self._split_distinct(distinct), strict=True))
             tokens = [split[word] for word in words]
         return list(chain.from_iterable(filter(None, tokens)))
-
-    def _tokenize_few(self, words: Sequence[Sequence[str]]) -> TextTokens:
-        """Return the tokens of a few texts' words, for which arrays take longer than they save."""
-        distinct = list(dict.fromkeys(chain.from_iterable(words)))
-        pieces = dict(zip(distinct, self._split_distinct(distinct), strict=True))
-        return TextTokens.join([list(chain.from_iterable(map(pieces.__getitem__, each))) for each in words])
 
     def _split_distinct(self, words: Sequence[str]) -> Sequence[Sequence[int]]:
         """Return the tokens of words, each of which is given once."""
@@ -577,14 +575,17 @@ class StaticEmbedder:
         """
         self.folder = folder or tables.FOLDER
 
-    @property
+    @cached_property
     def model_id(self) -> str:
         """Return an id of the tables and their weights; those of another folder are hashes of the content.
 
         Raises:
             EmbedderError: The other folder has no table.
         """
-        return self._name
+        names = [part.table.name for part in self._parts]
+        if len(names) == 1:
+            return names[0]
+        return "+".join(f"{name}*{part.weight:g}" for name, part in zip(names, self._parts, strict=True))
 
     @property
     def dimensions(self) -> int:
@@ -629,13 +630,6 @@ class StaticEmbedder:
     def _parts(self) -> Sequence[_Part]:
         folders = tables.read_folders(self.folder)
         return [_Part(one.path, one.weight if len(folders) > 1 else 1.0) for one in folders]
-
-    @cached_property
-    def _name(self) -> str:
-        names = [part.table.name for part in self._parts]
-        if len(names) == 1:
-            return names[0]
-        return "+".join(f"{name}*{part.weight:g}" for name, part in zip(names, self._parts, strict=True))
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

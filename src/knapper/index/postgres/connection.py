@@ -184,8 +184,18 @@ class PostgresServer:
 
     @cached_property
     def _driver(self) -> ModuleType:
-        """Return psycopg, which is imported when a connection is first needed."""
-        return _load_driver()
+        """Return psycopg, which is imported when a connection is first needed.
+
+        Raises:
+            SetupError: The extra isn't installed.
+        """
+        try:
+            driver = import_module("psycopg")
+            for name in ("conninfo", "errors"):
+                _ = import_module(f"psycopg.{name}")
+        except ImportError:
+            raise extras.missing("postgres", "index.engine = postgresql://…") from None
+        return driver
 
     @contextmanager
     def borrow(self, first: str = "SELECT 1") -> Generator[Session]:
@@ -329,21 +339,6 @@ def use_schema(session: Session, schema: str) -> None:
             hint="`knap index` on the machine with the files adds it, or its administrator: CREATE EXTENSION vector",
         )
     session.execute("SELECT set_config('search_path', format('%%I, %%I', %s::text, %s::text), false)", (schema, row[0]))
-
-
-def _load_driver() -> ModuleType:
-    """Import psycopg, which only a team's index needs.
-
-    Raises:
-        SetupError: The extra isn't installed.
-    """
-    try:
-        driver = import_module("psycopg")
-        for name in ("conninfo", "errors"):
-            _ = import_module(f"psycopg.{name}")
-    except ImportError:
-        raise extras.missing("postgres", "index.engine = postgresql://…") from None
-    return driver
 
 
 def _close_quietly(session: Session) -> None:

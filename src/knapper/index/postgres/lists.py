@@ -322,7 +322,14 @@ class StateLists:
             norms = self._norms[_WITHOUT_EXCLUDED] = norms.copy()
             for one in excluded:
                 norms[self.term_of(session, one).rows] = np.inf
-        terms: list[RankedTerm] = [self._term(session, one) for one in ranked if not one.is_phrase]
+        # A word whose list is at hand is taken as it is, and another one's is read once it is needed.
+        terms: list[RankedTerm] = [
+            self.term_of(session, one)
+            if one.hits is not None or one.token in self._lists
+            else _Term(self, session, one)
+            for one in ranked
+            if not one.is_phrase
+        ]
         phrases = [self.term_of(session, one) for one in ranked if one.is_phrase]
         if phrases:
             # With all phrases, and any of the words where there are words.
@@ -346,11 +353,6 @@ class StateLists:
         ids = self.ids(found)
         order = np.lexsort((ids, -scores))[:limit]
         return ScoredIds(ids[order], scores[order])
-
-    def _term(self, session: Session, word: RankedWord) -> RankedTerm:
-        """Return a word whose list is at hand as it is, and another one to be read once it is needed."""
-        is_at_hand = word.hits is not None or word.token in self._lists
-        return self.term_of(session, word) if is_at_hand else _Term(self, session, word)
 
     def term_of(self, session: Session, word: RankedWord) -> ScoredTerm:
         """Return a word with all of its chunks, which are read where they aren't known."""

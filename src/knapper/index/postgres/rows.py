@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -249,7 +250,7 @@ class ChunkTokenizer:
     def __init__(self) -> None:
         """Make the table."""
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.text_factory = _decode_word
+        self._connection.text_factory = partial(str, errors="replace")
         columns = ", ".join(CHUNKS.columns)
         self._connection.execute(
             f"CREATE VIRTUAL TABLE texts USING fts5({columns}, content='', tokenize=\"{TOKENIZER}\")"
@@ -286,10 +287,6 @@ def weigh(tokens: Sequence[int]) -> Counter[int]:
         else:
             weights[token] += weight
     return weights
-
-
-def _decode_word(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 def wire_vector(vector: bytes) -> bytes:

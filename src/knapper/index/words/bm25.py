@@ -238,7 +238,17 @@ class PostingsEngine:
         if not terms and not required:
             return {}
         norms = self._norms(connection, table, state, question)
-        _leave_out(norms, required, len(phrases), terms)
+        if phrases:
+            # Leave out the rows without all of the phrases, or without any of the words where there are some.
+            if len(required) < len(phrases):
+                norms[:] = np.inf
+            kept_sets = [term.rows for term in required]
+            if terms:
+                kept_sets.append(np.concatenate([term.rows for term in terms]))
+            for kept in kept_sets:
+                is_out = np.ones(len(norms), np.bool_)
+                is_out[kept] = False
+                norms[is_out] = np.inf
         for expression in question.excluded:
             norms[state.find_rows(_matching_ids(connection, table, expression))] = np.inf
         every = [*terms, *required]
@@ -536,23 +546,6 @@ def _expression_term(
 def _matching_ids(connection: sqlite3.Connection, table: WordTable, expression: str) -> NDArray[np.int64]:
     sql = f"SELECT group_concat(id, ' ') FROM (SELECT rowid AS id FROM {table.name} WHERE {table.name} MATCH ?)"
     return np.fromstring(connection.execute(sql, (expression,)).fetchone()[0] or "", np.int64, sep=" ")
-
-
-def _leave_out(
-    norms: NDArray[np.float64], required: Sequence[ScoredTerm], phrases: int, terms: Sequence[ScoredTerm]
-) -> None:
-    """Leave out the rows without all of the phrases, or beside phrases without any of the words."""
-    if not phrases:
-        return
-    if len(required) < phrases:
-        norms[:] = np.inf
-    kept_sets = [term.rows for term in required]
-    if terms:
-        kept_sets.append(np.concatenate([term.rows for term in terms]))
-    for rows in kept_sets:
-        is_out = np.ones(len(norms), np.bool_)
-        is_out[rows] = False
-        norms[is_out] = np.inf
 
 
 def best_rows(
