@@ -183,18 +183,14 @@ def sync_accepted_blocks(store: Proposals, journal: Journal, root: Path, proposa
     for path, block_hunks in store.note_blocks.get(proposal_id).items():
         raw = read_note(root, path)
         if raw is not None and any(name.encode() not in raw for name in block_hunks):
-            store.read_back(proposal_id, path, raw, _find_change(journal, proposal_id, path, raw))
-
-
-def _find_change(journal: Journal, proposal_id: str, path: NotePath, raw: bytes) -> str:
-    """Return the id of the change that gave a note its content on behalf of a proposal; empty if there is none."""
-    after = parser.content_hash(raw)
-    candidates = journal.select(
-        "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id}
-    )
-    return next(
-        (one.id for one in candidates for file in one.files if (file.after_path, file.after_hash) == (path, after)), ""
-    )
+            after = parser.content_hash(raw)
+            changes = journal.select(
+                "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id}
+            )
+            found = (
+                one.id for one in changes for file in one.files if (file.after_path, file.after_hash) == (path, after)
+            )
+            store.read_back(proposal_id, path, raw, next(found, ""))
 
 
 def check_person(writer: Writer, what: str) -> None:

@@ -219,7 +219,16 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
     for path in paths_of(file)[restored:]:
         if refusal := _path_refusal(path, file, grants, facts):
             return refusal
-    code = _missing_capability(file, grants)
+    # What a change does adds to the needs that it declares, so that a draft can't understate them.
+    needs: set[Capability] = set(file.needs)
+    if file.target is not None and not _is_restored(file):
+        needs.add("move")
+    if file.trash is not None:
+        needs.add("delete")
+    if file.before is None and file.after is not None and file.target is None:
+        needs.add("create")
+    missing = needs - grants.capabilities
+    code: Capability | None = next((need for need in _CAPABILITY_PHRASES if need in missing), None)
     if code:
         hint = "a person can make this change, or the owner can allow it in the client's rules"
         reason = (
@@ -276,22 +285,6 @@ def display_name(path: NotePath, file: FileDraft) -> str:
 def _untouchable(path: NotePath, file: FileDraft) -> Refusal:
     reason = f"{display_name(path, file)} isn't a place for notes: hidden, ignored and system folders are never written"
     return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path")
-
-
-def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
-    """Return the first capability that a change needs and the client lacks.
-
-    What a change does adds to the needs that it declares, so that a draft can't understate them.
-    """
-    needs: set[Capability] = set(file.needs)
-    if file.target is not None and not _is_restored(file):
-        needs.add("move")
-    if file.trash is not None:
-        needs.add("delete")
-    if file.before is None and file.after is not None and file.target is None:
-        needs.add("create")
-    missing = needs - grants.capabilities
-    return next((need for need in _CAPABILITY_PHRASES if need in missing), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

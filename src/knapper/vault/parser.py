@@ -289,19 +289,14 @@ def find_property_tags(data: bytes, properties: Properties, lines: Lines) -> Ite
     for key, value in frontmatter.mapping_pairs(properties.root):
         if isinstance(key, yaml.ScalarNode) and str(key.value).casefold() in _TAG_PROPERTIES:
             for node in frontmatter.sequence_items(value) or [value]:
-                if isinstance(node, yaml.ScalarNode):
-                    yield from _find_scalar_tags(data, properties, node, lines)
-
-
-def _find_scalar_tags(data: bytes, properties: Properties, node: yaml.ScalarNode, lines: Lines) -> Iterator[Tag]:
-    if node.value in {"", "~", "null"}:
-        return
-    span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
-    for match in _TAG_WORD.finditer(data, *span):
-        name = match.group().removeprefix(b"#").decode()
-        if name and name not in _YAML_BLOCK_SIGNS and not name.startswith(("&", "!")):
-            line = lines.line_number(match.start())
-            yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")
+                if not isinstance(node, yaml.ScalarNode) or node.value in {"", "~", "null"}:
+                    continue
+                span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
+                for match in _TAG_WORD.finditer(data, *span):
+                    name = match.group().removeprefix(b"#").decode()
+                    if name and name not in _YAML_BLOCK_SIGNS and not name.startswith(("&", "!")):
+                        line = lines.line_number(match.start())
+                        yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")
 
 
 def parse_note(raw: bytes) -> Outline:

@@ -269,7 +269,9 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
 def finish_swap(temp: Path) -> None:
     """Finish an exchange that a kill interrupted: the displaced file becomes *temp*."""
     old = _old_name(temp)
-    if _names(old) is None:
+    try:
+        _ = opening.lstat(old)  # a link on the way is an error
+    except FileNotFoundError:
         return
     if opening.exists(temp):
         # The target was not yet replaced, and is the same file.
@@ -310,14 +312,6 @@ def _keep_second_name(target: Path, old: Path) -> tuple[int, int, int]:
 def _file_identity(path: Path) -> tuple[int, int, int]:
     status = opening.lstat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _names(path: Path) -> os.stat_result | None:
-    """Return the status of a name; None if nothing has it. A link on the way is an error."""
-    try:
-        return opening.lstat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _link(source: Path, target: Path) -> None:

@@ -571,10 +571,9 @@ def _word_part(side: str, raw: str) -> str:
 
 def _visible(text: str) -> str:
     """Replace what a person wouldn't see, or what would turn other text around."""
-    return "".join(sign if _is_shown(sign) else "\ufffd" for sign in text)
-
-
-def _is_shown(sign: str) -> bool:
-    if sign in _SHOWN_FORMATS or sign.splitlines() == [""]:
-        return True
-    return unicodedata.category(sign) not in _HIDDEN_CATEGORIES
+    return "".join(
+        sign
+        if (sign in _SHOWN_FORMATS or sign.splitlines() == [""] or unicodedata.category(sign) not in _HIDDEN_CATEGORIES)
+        else "\ufffd"
+        for sign in text
+    )

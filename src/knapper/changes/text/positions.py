@@ -1,7 +1,7 @@
 """Places in a note where edits are made: sections, positions such as `after:## Heading`, headings and block ids."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
@@ -97,19 +97,19 @@ def _fold_title(title: str) -> str:
     return " ".join(normalize("NFC", title).split()).casefold()
 
 
-def _with_ancestors(snapshot: Snapshot) -> Iterator[tuple[Section, ...]]:
-    """Yield each section, followed by those that contain it, from the inside out."""
+def _matches(snapshot: Snapshot, steps: Sequence[_HeadingStep]) -> list[tuple[Section, ...]]:
+    """Return each section that fits, followed by those that contain it, from the inside out."""
+    matching: list[tuple[Section, ...]] = []
     path: list[Section] = []
     for section in snapshot.outline.sections:
         if section.level:
             while path and path[-1].level >= section.level:
                 _ = path.pop()
             path.append(section)
-            yield tuple(reversed(path))
-
-
-def _matches(snapshot: Snapshot, steps: Sequence[_HeadingStep]) -> list[tuple[Section, ...]]:
-    return [chain for chain in _with_ancestors(snapshot) if _matches_steps(chain, steps)]
+            chain = tuple(reversed(path))
+            if _matches_steps(chain, steps):
+                matching.append(chain)
+    return matching
 
 
 def _matches_steps(chain: Sequence[Section], steps: Sequence[_HeadingStep]) -> bool:
