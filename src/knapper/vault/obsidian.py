@@ -473,20 +473,18 @@ def find_vaults(registries: Sequence[Path]) -> list[KnownVault]:
 
     A list that is missing or can't be read has none.
     """
-    vaults = {vault.path: vault for file in registries for vault in _read_registry(file)}
+    vaults: dict[Path, KnownVault] = {}
+    for file in registries:
+        try:
+            decoded: object = json.loads(file.read_text("utf-8")) if file.stat().st_size <= _MAX_BYTES else None
+        except (OSError, ValueError, RecursionError):
+            continue
+        rows = decoded.get("vaults") if is_object(decoded) else None
+        for entry in rows.values() if is_object(rows) else ():
+            vault = _read_entry(entry)
+            if vault is not None:
+                vaults[vault.path] = vault
     return sorted(vaults.values(), key=lambda vault: (not vault.is_open, -vault.opened_ms, str(vault.path)))
-
-
-def _read_registry(file: Path) -> list[KnownVault]:
-    try:
-        if file.stat().st_size > _MAX_BYTES:
-            return []
-        decoded: object = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return []
-    rows = decoded.get("vaults") if is_object(decoded) else None
-    entries = rows.values() if is_object(rows) else ()
-    return [vault for entry in entries if (vault := _read_entry(entry)) is not None]
 
 
 def _read_entry(entry: object) -> KnownVault | None:

@@ -154,7 +154,10 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     """Copy a table's rows from its beginning and, where one can't be read, from its end."""
     columns = source.execute(f'PRAGMA table_info("{table}")').fetchall()
     insert = f'INSERT OR IGNORE INTO "{table}" VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 - names of our own schema
-    keys = _key_columns(source, table, columns)
+    keys = [str(name) for _, name in sorted((column[5], column[1]) for column in columns if column[5])]
+    with contextlib.suppress(sqlite3.OperationalError):  # where rows have no other key
+        source.execute(f'SELECT rowid FROM "{table}" LIMIT 0')  # noqa: S608 - as above
+        keys = ["rowid"]
     names = ", ".join(f'"{key}"' for key in keys)
     ends: list[_Key | None] = []
     for direction in ("ASC", "DESC"):
@@ -174,15 +177,6 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
             return
         ends.append(last)
     salvage.gaps[table] = (ends[0], ends[1])
-
-
-def _key_columns(source: sqlite3.Connection, table: str, columns: list[tuple[object, ...]]) -> list[str]:
-    primary = [str(name) for _, name in sorted((column[5], column[1]) for column in columns if column[5])]
-    try:
-        source.execute(f'SELECT rowid FROM "{table}" LIMIT 0')  # noqa: S608 - as above
-    except sqlite3.OperationalError:
-        return primary
-    return ["rowid"]
 
 
 def _references(target: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
