@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -331,31 +331,24 @@ def find_corrections(
             continue
         from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
 
-        scored_candidates = [
-            (fuzz.ratio(word_key, part), part) for part in set(_candidate_words(connection, word_key, allowed))
-        ]
-        likeness, best = max(scored_candidates, default=(0.0, ""))
+        # Among the names that share most trigrams with the word.
+        pieces = sorted({word_key[at : at + 3] for at in range(len(word_key) - 2)})
+        ranked = connection.execute(
+            "SELECT rowid FROM name_grams WHERE name_grams MATCH ? ORDER BY bm25(name_grams), rowid",
+            (" OR ".join(f'"{piece}"' for piece in pieces),),
+        )
+        # The filter comes before the limit: names that the client may not find don't take the place of others.
+        visible = (int(i) for (i,) in ranked if allowed is None or (i < len(allowed) and allowed[i]))
+        rows = connection.execute(
+            "SELECT title_row FROM files WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(islice(visible, _MAX_CANDIDATES))),),
+        )
+        names = (paths.name_key(str(json.loads(row)[3])) for (row,) in rows)
+        parts = {"".join(c for c in part if c.isalnum()) for name in names for part in name.split()}
+        likeness, best = max(((fuzz.ratio(word_key, part), part) for part in parts), default=(0.0, ""))
         if likeness >= _MIN_LIKENESS:
             correction_of[word] = best
     return correction_of
-
-
-def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
-    """Return the words of the names that share most trigrams with *word*."""
-    pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
-    match = " OR ".join(f'"{piece}"' for piece in pieces)
-    ranked = connection.execute(
-        "SELECT rowid FROM name_grams WHERE name_grams MATCH ? ORDER BY bm25(name_grams), rowid", (match,)
-    )
-    # The filter comes before the limit: names that the client may not find don't take the place of those that it may.
-    visible = (int(i) for (i,) in ranked if allowed is None or (i < len(allowed) and allowed[i]))
-    files = list(islice(visible, _MAX_CANDIDATES))
-    rows = connection.execute(
-        "SELECT title_row FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(files),)
-    )
-    for (row,) in rows:
-        names = paths.name_key(str(json.loads(row)[3]))
-        yield from ("".join(c for c in part if c.isalnum()) for part in names.split())
 
 
 Fusion = Literal["convex", "rrf"]

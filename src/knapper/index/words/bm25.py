@@ -407,35 +407,29 @@ class PostingsEngine:
 
         They are kept for other questions, unless this one has phrases or exclusions, which write to them.
         """
-        has_log = question.include_log or table is not fts5.CHUNKS
-        norms = self._allowed_norms(connection, table, state, question.allowed, has_log=has_log)
+        allowed, has_log = question.allowed, question.include_log or table is not fts5.CHUNKS
+        # The last few are kept, as a client asks with the same mask again and again.
+        norms = next(
+            (
+                norms
+                for known, mask, log, norms in self._kept_norms
+                if known is state and mask is allowed and log is has_log
+            ),
+            None,
+        )
+        if norms is None:
+            norms = state.norms
+            logged: list[int] = []
+            if not has_log:
+                logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
+            if allowed is not None or logged:
+                norms = norms.copy()
+            if allowed is not None:
+                norms[~self._allowed_rows(table, state, allowed)] = np.inf
+            if logged:
+                norms[state.find_rows(np.array(logged, np.int64))] = np.inf
+            self._kept_norms = [(state, allowed, has_log, norms), *self._kept_norms[: _KEPT_NORMS - 1]]
         return norms.copy() if question.phrases or question.excluded else norms
-
-    def _allowed_norms(
-        self,
-        connection: sqlite3.Connection,
-        table: WordTable,
-        state: _TableState,
-        allowed: NDArray[np.bool_] | None,
-        *,
-        has_log: bool,
-    ) -> NDArray[np.float64]:
-        """Return the norms for a mask; the last few are kept, as a client asks with the same mask again and again."""
-        for known_state, known_allowed, known_log, norms in self._kept_norms:
-            if known_state is state and known_allowed is allowed and known_log is has_log:
-                return norms
-        logged: list[int] = []
-        if not has_log:
-            logged = [int(i) for (i,) in connection.execute(f"{database.LOG_CHUNKS_SQL} ORDER BY id")]
-        norms = state.norms
-        if allowed is not None or logged:
-            norms = norms.copy()
-        if allowed is not None:
-            norms[~self._allowed_rows(table, state, allowed)] = np.inf
-        if logged:
-            norms[state.find_rows(np.array(logged, np.int64))] = np.inf
-        self._kept_norms = [(state, allowed, has_log, norms), *self._kept_norms[: _KEPT_NORMS - 1]]
-        return norms
 
 
 def _read_state(connection: sqlite3.Connection, table: WordTable, lists: TermLists) -> _TableState:
