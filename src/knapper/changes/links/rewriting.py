@@ -619,22 +619,20 @@ def _verify_links(page: LinkSource, applied: Sequence[_AppliedGroup]) -> bool:
     old, new = page.outline.links, outline.links
     if len(old) != len(new) or len(outline.problems) > len(page.outline.problems):
         return False
-    return all(
-        _matches_wanted(two, one, expected_links.get(_target_span(one), one)) for one, two in zip(old, new, strict=True)
-    )
+    for one, two in zip(old, new, strict=True):
+        expected = expected_links.get(_target_span(one), one)
+        if not (
+            (two.kind, two.alias) == (one.kind, one.alias)
+            and paths.fold_target(two.target).rstrip("/") == paths.fold_target(expected.target).rstrip("/")
+            and list(map(links.heading_key, two.headings)) == list(map(links.heading_key, expected.headings))
+            and two.block.casefold() == expected.block.casefold()
+        ):
+            return False
+    return True
 
 
 def _target_span(link: Link) -> tuple[int, int]:
     return link.target_start, link.target_stop
-
-
-def _matches_wanted(link: Link, old: Link, expected: Link) -> bool:
-    return (
-        (link.kind, link.alias) == (old.kind, old.alias)
-        and paths.fold_target(link.target).rstrip("/") == paths.fold_target(expected.target).rstrip("/")
-        and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, expected.headings))
-        and link.block.casefold() == expected.block.casefold()
-    )
 
 
 def unwritable_link(page: LinkSource, link: Link, path: NotePath) -> UnwritableLink:

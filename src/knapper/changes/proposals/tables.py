@@ -9,7 +9,6 @@ from typing import Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.journal import Change, Journal
-from knapper.changes.disk.plan import FileResult
 from knapper.changes.disk.storage import DataVersion, SharedDatabase
 from knapper.changes.drafts import Draft, LinkRewrite
 from knapper.changes.proposals import model, parts
@@ -666,15 +665,15 @@ def reconcile_attempts(own: SharedDatabase, reader: ProposalReader, journal: Jou
 
 
 def _matches_expected(change: Change, expected: dict[str, str]) -> bool:
-    answers = [_matches_outcome(one, path, outcome) for path, outcome in expected.items() for one in change.files]
+    """Return whether a change has the outcomes expected of the files, by path, as far as it is about them."""
+    answers: list[bool] = []
+    for path, outcome in expected.items():
+        place, _, name = outcome.rpartition(" sha256:")
+        for result in change.files:
+            if result.is_folder:
+                answers += [True] if path.startswith(f"{result.before_path}/") else []
+            elif name and result.after_path == place:
+                answers.append(result.after_hash == f"sha256:{name}")
+            elif not name and result.before_path == path:
+                answers.append(True)
     return True in answers and False not in answers
-
-
-def _matches_outcome(result: FileResult, path: str, outcome: str) -> bool | None:
-    """Return whether a file's result is the outcome expected of *path*; None for another file."""
-    if result.is_folder:
-        return True if path.startswith(f"{result.before_path}/") else None
-    place, _, name = outcome.rpartition(" sha256:")
-    if name and result.after_path == place:
-        return result.after_hash == f"sha256:{name}"
-    return True if not name and result.before_path == path else None

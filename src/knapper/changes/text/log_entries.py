@@ -49,7 +49,16 @@ class MentionFinder:
         Returns:
             In order, without overlap.
         """
-        mentions = [mention for word in _WORD.finditer(text) for mention in self._at(text, word.start(), word.group())]
+        mentions: list[Mention] = []
+        for word in _WORD.finditer(text):
+            for name in self.by_word.get(word.group(), ()):
+                start = word.start() - name.index(word.group())
+                stop = start + len(name)
+                if start < 0 or not text.startswith(name, start):
+                    continue
+                before, after = text[start - 1 : start], text[stop : stop + 1]
+                if not (before and _WORD.match(before)) and not (after and _WORD.match(after)):
+                    mentions.append(Mention(start=start, stop=stop, name=name))
         mentions.sort(key=lambda mention: (mention.start - mention.stop, mention.start))
         chosen: list[Mention] = []
         covered = bytearray(len(text))
@@ -58,16 +67,6 @@ class MentionFinder:
                 covered[mention.start : mention.stop] = b"\1" * (mention.stop - mention.start)
                 chosen.append(mention)
         return sorted(chosen, key=lambda mention: mention.start)
-
-    def _at(self, text: str, at: int, word: str) -> Iterable[Mention]:
-        for name in self.by_word.get(word, ()):
-            start = at - name.index(word)
-            stop = start + len(name)
-            if start < 0 or not text.startswith(name, start):
-                continue
-            before, after = text[start - 1 : start], text[stop : stop + 1]
-            if not (before and _WORD.match(before)) and not (after and _WORD.match(after)):
-                yield Mention(start=start, stop=stop, name=name)
 
 
 _Zone = Literal["plain", "quiet", "maths", "code", "fence", "link", "embed"]
