@@ -335,7 +335,9 @@ class _Splitter:
                 yield from self._cut("paragraph", logged[start], stop)
                 at = stop
                 continue
-            if block.items and self._length(start, stop) > self.limit:
+            # A text has no more characters than bytes.
+            is_long = stop - start > self.limit
+            if block.items and is_long and len(self.data[start:stop].decode(errors="surrogateescape")) > self.limit:
                 for pair in pairwise([start, *(i for i in block.items if start < i < stop), stop]):
                     yield from self._cut(block.kind, *pair)
             else:
@@ -360,11 +362,6 @@ class _Splitter:
             if not piece.isspace():
                 yield _Atom(kind, start, start + size, len(piece))
             start, at = start + size, end
-
-    def _length(self, start: int, stop: int) -> int:
-        if stop - start <= self.limit:
-            return stop - start
-        return len(self.data[start:stop].decode(errors="surrogateescape"))
 
 
 def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:

@@ -122,9 +122,19 @@ class Referrers:
         """Return whether a link of a file may have to be rewritten, or the index is out of date."""
         if not self._is_current(indexed_links.source, indexed_links.known):
             return True
-        return any(
-            _may_be_affected(indexed_links.source, kind, target, relocation) for kind, target in indexed_links.links
-        )
+        source, place = indexed_links.source, relocation.path_after(indexed_links.source)
+        for kind, target in indexed_links.links:
+            depends_on_file = kind in _FILE_DEPENDENT_KINDS
+            before = relocation.resolve_before(target, source).path
+            after = relocation.after.resolve(target, place).path
+            if before is None:
+                may_change = after is not None or depends_on_file or target.startswith(("./", "../"))
+            else:
+                is_elsewhere = after != relocation.path_after(before)
+                may_change = is_elsewhere or (depends_on_file and (place != source or after != before))
+            if may_change:
+                return True
+        return False
 
     def _is_current(self, source: NotePath, known: FileState) -> bool:
         try:
@@ -155,17 +165,6 @@ class Referrers:
             else:
                 self.counts.hidden += 1
             return None
-
-
-def _may_be_affected(source: NotePath, kind: str, target: str, relocation: Relocation) -> bool:
-    before = relocation.resolve_before(target, source).path
-    place = relocation.path_after(source)
-    after = relocation.after.resolve(target, place).path
-    if before is None:
-        return after is not None or kind in _FILE_DEPENDENT_KINDS or target.startswith(("./", "../"))
-    return after != relocation.path_after(before) or (
-        kind in _FILE_DEPENDENT_KINDS and (place != source or after != before)
-    )
 
 
 _MAX_SHOWN: Final = 5

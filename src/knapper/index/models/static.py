@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import accumulate, chain, count, islice, pairwise
+from itertools import accumulate, chain, count, groupby, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -117,17 +117,11 @@ def _run_pattern() -> re.Pattern[str]:
     """
     characters = "".join(map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x10000))))
     kept = _OTHER_SEPARATORS.sub(_keep_marks, characters).split()
-    ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for part in kept for run in _consecutive(part))
+    # Those that follow each other are as far from their places.
+    grouped = (groupby(enumerate(part), lambda one: ord(one[1]) - one[0]) for part in kept)
+    runs = ([character for _, character in run] for groups in grouped for _, run in groups)
+    ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in runs)
     return re.compile(f"[0-9a-z{''.join(ranges)}\U00010000-\U0010ffff]+")
-
-
-def _consecutive(characters: str) -> Iterator[str]:
-    """Yield the runs of characters that follow each other, each number one more than that of the one before."""
-    start = 0
-    for at in range(1, len(characters) + 1):
-        if at == len(characters) or ord(characters[at]) != ord(characters[at - 1]) + 1:
-            yield characters[start:at]
-            start = at
 
 
 def _keep_marks(match: re.Match[str]) -> str:

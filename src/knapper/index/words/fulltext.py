@@ -447,7 +447,9 @@ class KeywordRanker:
             return self._counts[fts5.CHUNKS.name].of(connection, expressions)
         counts = fts5.count_rows(connection, fts5.CHUNKS, expressions, allowed=allowed)
         mask_name = hashlib.sha256(allowed.tobytes()).hexdigest()
-        total = self._totals.get(connection, mask_name, lambda: _count_allowed(connection, allowed))
+        condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
+        count_sql = f"SELECT COUNT(*) FROM chunks WHERE true{condition}"
+        total = self._totals.get(connection, mask_name, lambda: _fetch_count(connection, count_sql))
         return counts, total
 
     def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> Sequence[int]:
@@ -547,11 +549,6 @@ class KeywordRanker:
             stems_by_file = {**cached_stems, **new_stems}
             matches |= {file: naming.best(stems_by_file.get(file, ())) for file in others}
         return {file: matches.get(file, _NO_NAME) for file in files}
-
-
-def _count_allowed(connection: sqlite3.Connection, allowed: NDArray[np.bool_]) -> int:
-    condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
-    return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
 
 
 MatchPlace = Literal["title", "heading", "content"]
