@@ -221,14 +221,14 @@ class E5Embedder:
         self._layers: Layers | None = None
         self._tokenizer: Tokenizer | None = None
 
-    @cached_property
+    @property
     def model_id(self) -> str:
         """Return an id of the files' content.
 
         Raises:
             EmbedderError: The model isn't made.
         """
-        return f"e5:{NAME}:{read_record(self.folder).digest[:12]}"
+        return self._id
 
     @property
     def dimensions(self) -> int:
@@ -288,6 +288,10 @@ class E5Embedder:
         """The tokens without a meaning: that of unknown characters, and the beginning of a word."""
         start = self._load_tokenizer().token_to_id("▁")
         return frozenset({UNKNOWN} if start is None else {UNKNOWN, start})
+
+    @cached_property
+    def _id(self) -> str:
+        return f"e5:{NAME}:{read_record(self.folder).digest[:12]}"
 
     def _load(self) -> Layers:
         with self._lock:

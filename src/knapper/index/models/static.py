@@ -117,7 +117,7 @@ def _run_pattern() -> re.Pattern[str]:
     """
     characters = "".join(map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x10000))))
     kept = _OTHER_SEPARATORS.sub(_keep_marks, characters).split()
-    # Those that follow each other are as far from their places.
+    # Letters that follow each other are all as far from their places.
     grouped = (groupby(enumerate(part), lambda one: ord(one[1]) - one[0]) for part in kept)
     runs = ([character for _, character in run] for groups in grouped for _, run in groups)
     ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in runs)
@@ -569,17 +569,14 @@ class StaticEmbedder:
         """
         self.folder = folder or tables.FOLDER
 
-    @cached_property
+    @property
     def model_id(self) -> str:
         """Return an id of the tables and their weights; those of another folder are hashes of the content.
 
         Raises:
             EmbedderError: The other folder has no table.
         """
-        names = [part.table.name for part in self._parts]
-        if len(names) == 1:
-            return names[0]
-        return "+".join(f"{name}*{part.weight:g}" for name, part in zip(names, self._parts, strict=True))
+        return self._name
 
     @property
     def dimensions(self) -> int:
@@ -624,6 +621,13 @@ class StaticEmbedder:
     def _parts(self) -> Sequence[_Part]:
         folders = tables.read_folders(self.folder)
         return [_Part(one.path, one.weight if len(folders) > 1 else 1.0) for one in folders]
+
+    @cached_property
+    def _name(self) -> str:
+        names = [part.table.name for part in self._parts]
+        if len(names) == 1:
+            return names[0]
+        return "+".join(f"{name}*{part.weight:g}" for name, part in zip(names, self._parts, strict=True))
 
 
 def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
