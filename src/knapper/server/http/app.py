@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import RequestArguments
     from knapper.tools.context import Context
 
-    TrustHandler = Callable[[Context, RequestArguments], dict[str, JSONValue]]
-
 
 TOOLS_PATH: Final = "/tools"
 _TOOL_SCHEMA: Final[dict[str, Any]] = {
@@ -202,52 +200,37 @@ _RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
 
 def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
     """List the routes; what they do holds for all vaults."""
+
+    def open_context(request: Request, args: RequestArguments) -> Context:
+        return hub.context(client=security.client_of(request.scope), vault=args.text("vault"))
+
+    async def list_restricted(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """List who only proposes because of what was read.
+
+        For persons.
+        """
+        limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
+        restricted = await threads.run("read", lambda: clients.list_restricted(open_context(request, args)))
+        rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
+        return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
+
+    async def trust(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Trust a client again.
+
+        For persons. Proposals that were made stay proposals.
+        """
+        client, run, everyone = args.text("client"), args.text("run"), args.flag("all") is True
+        lifted = await threads.run(
+            "read", lambda: clients.trust(open_context(request, args), client=client, run=run, everyone=everyone)
+        )
+        return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
+
     listed = openapi.page_content("results", _RESTRICTION)
     trusted = openapi.json_content({"trusted": {"type": "array", "items": dict(_RESTRICTION)}})
     return (
-        RouteSpec(
-            "GET",
-            _PATH,
-            "trust",
-            "List who only proposes because of what was read.",
-            _make_endpoint(hub, threads, _PAGE_PARAMETERS, _list_restricted),
-            "For persons.",
-            _PAGE_PARAMETERS,
-            listed,
-        ),
-        RouteSpec(
-            "POST",
-            _PATH,
-            "trust",
-            "Trust a client again.",
-            _make_endpoint(hub, threads, _TRUST_PARAMETERS, _trust),
-            "For persons. Proposals that were made stay proposals.",
-            _TRUST_PARAMETERS,
-            trusted,
-        ),
+        openapi.bind_route("GET", _PATH, "trust", list_restricted, _PAGE_PARAMETERS, listed),
+        openapi.bind_route("POST", _PATH, "trust", trust, _TRUST_PARAMETERS, trusted),
     )
-
-
-def _make_endpoint(hub: Hub, threads: WorkerThreads, parameters: tuple[Parameter, ...], work: TrustHandler) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        client = security.client_of(request.scope)
-        answer = await threads.run("read", lambda: work(hub.context(client=client, vault=args.text("vault")), args))
-        return security.JsonReply({"success": True, **answer})
-
-    return endpoint
-
-
-def _list_restricted(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
-    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    restricted = clients.list_restricted(context)
-    rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
-    return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
-
-
-def _trust(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
-    lifted = clients.trust(context, client=args.text("client"), run=args.text("run"), everyone=args.flag("all") is True)
-    return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
 
 
 _STREAM_SUFFIX: Final = "/events"

@@ -25,7 +25,7 @@ from knapper.server import security, workers
 from knapper.server.http import background, binding, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers, journal, proposals
 
@@ -294,8 +294,7 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
         if not await service.run_blocking(lambda: _has_file(hub, vault, store.PAUSED_FILE)):
             return []
         client_pipelines = await service.client_pipelines(client, vault)
-        listing = await tasks.list_waiting_runs(service, client_pipelines, RequestArguments(values={}))
-        rows = objects_in(listing["results"])
+        rows = objects_in(await tasks.list_waiting_runs(service, client_pipelines))
         return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
 
     return source
