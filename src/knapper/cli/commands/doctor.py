@@ -567,7 +567,6 @@ def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
 
 @click.command(
     "doctor",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap doctor", "what works here, and what to do about the rest"),
         ("knap -v work doctor --json", "for programs"),
@@ -575,8 +574,7 @@ def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
     ),
 )
 @click.option("--repair", is_flag=True, help="First mend what is damaged of index, journal, proposals and sessions.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """Check the installation and the vault, and suggest fixes.
 

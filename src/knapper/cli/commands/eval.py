@@ -376,7 +376,6 @@ _DEPTH = 10
 
 @click.command(
     "eval",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap eval mine", "mine/vault, mine/queries.jsonl and mine/notes.tsv"),
         ("knap eval mine --mode keyword", "by words only"),
@@ -396,8 +395,7 @@ _DEPTH = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Compare with the result of another configuration, made by --per-query --json.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(
     global_options: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: bool, against: Path | None
 ) -> ExitCode:

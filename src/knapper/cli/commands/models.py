@@ -26,7 +26,6 @@ _NO_MODEL = (
 @click.group(
     "models",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models", "what is configured, and what is reachable"),
         ("knap models key openai", "store a key in the system's keyring"),
@@ -70,7 +69,6 @@ def command(ctx: click.Context) -> ExitCode | None:
 
 @command.command(
     "key",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models key openai", "asks for the key without showing it"),
         ("knap models key openai --remove", "removes it from the keyring"),
@@ -78,8 +76,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.argument("provider", metavar="PROVIDER|ADDRESS", type=options.TEXT)
 @click.option("--remove", is_flag=True, help="Remove the key from the keyring.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     """Store a key in the system's keyring.
 

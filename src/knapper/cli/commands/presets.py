@@ -59,7 +59,6 @@ class PresetOptions(AgentOptions):
 @click.group(
     "presets",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets", "saved presets"),
         ("knap presets show", "the defaults of a task"),
@@ -79,11 +78,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap presets list --json", "for programs")),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the saved presets by name."""
     return _list_presets(global_options)
@@ -91,15 +88,13 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "show",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets show careful", "which agents, which notes, which edits"),
         ("knap presets show", "the defaults: the configuration, and the agents used last"),
     ),
 )
 @click.argument("name", default="", metavar="[NAME]", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
     with _open_presets(global_options) as client_presets:
@@ -113,7 +108,6 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
 
 @command.command(
     "save",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets save mine", "the defaults: the configuration, and the agents used last"),
         ("knap presets save careful --depth 1 --editable current --can add", "with these choices"),
@@ -130,8 +124,7 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     type=options.TEXT,
     help="Exclude the notes below this folder, and notes that only they link to; repeatable.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
     """Save the current choices as a preset.
 
@@ -162,12 +155,10 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
 
 @command.command(
     "delete",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap presets delete careful", "delete it")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def delete(global_options: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
     with _open_presets(global_options) as client_presets:

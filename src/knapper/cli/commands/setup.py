@@ -66,7 +66,6 @@ class SetupChoices:
 
 @click.command(
     "setup",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap setup", "asks for the vault, the model, and whether to start at login"),
         ("knap setup --yes", "asks nothing: the vault that is open in Obsidian, a model of this machine"),
@@ -92,8 +91,7 @@ class SetupChoices:
     help="Where index, journal and proposals are kept.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: the first vault, a model of this machine.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitCode:
     """Set up Knapper in one go.
 

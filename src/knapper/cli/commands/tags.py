@@ -14,7 +14,6 @@ from knapper.tools import shapes
 @click.group(
     "tags",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags", "the most used first"),
         ("knap tags list project/", "those nested below it"),
@@ -32,15 +31,13 @@ def command(ctx: click.Context) -> ExitCode | None:
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags list", "the most used first"), ("knap tags list project/ -n 10", "the ten most used of some")
     ),
 )
 @click.argument("prefix", default="")
 @options.limit_option(shapes.MAX_RESULTS, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
     """List tags and the number of notes with each.
 
@@ -51,7 +48,6 @@ def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
 
 @command.command(
     "rename",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags rename todo task", "#todo/home becomes #task/home, too"),
         ("knap tags rename todo task --dry-run", "only show what would change"),
@@ -62,8 +58,7 @@ def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
 @click.argument("new")
 @click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; repeatable.")
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def rename(
     global_options: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:

@@ -19,7 +19,6 @@ class WriteOptions(writing.ChangeOptions):
 
 @click.command(
     "write",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap write Garden.md draft.md", "shows the difference, and asks"),
         ("knap write Garden.md draft.md --hash sha256:…", "if the note still has this hash"),
@@ -30,8 +29,7 @@ class WriteOptions(writing.ChangeOptions):
 @click.argument("file", default=inputs.STDIN, metavar="[FILE|-]")
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
     """Replace a whole note, or create it.
 

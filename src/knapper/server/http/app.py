@@ -25,8 +25,16 @@ from knapper.jsontypes import JSONValue
 from knapper.server import logs, security, workers
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
-from knapper.server.http.binding import VAULT_PARAMETER, BoundRoute, Endpoint, Parameter, ToolInvoker, ToolRoute
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.binding import (
+    PAGE_PARAMETERS,
+    VAULT_PARAMETER,
+    BoundRoute,
+    Endpoint,
+    Parameter,
+    ToolInvoker,
+    ToolRoute,
+)
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.readers import ReaderPool
 from knapper.server.security import (
@@ -175,22 +183,17 @@ CHANGE_ROUTES: Final = (
 
 
 _PATH: Final = "/trust"
-_DEFAULT_LIMIT: Final = 50
-_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
-_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
-_PAGE_PARAMETERS: Final = (_LIMIT, _OFFSET, VAULT_PARAMETER)
 _TRUST_PARAMETERS: Final = (
     Parameter(name="client", doc="The client's name.", maximum=200),
     Parameter(name="run", doc="Only this run or session of it; all of its own where it is left out.", maximum=200),
     Parameter(name="all", doc="All clients, runs and sessions.", kind="flag"),
     VAULT_PARAMETER,
 )
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "client": _STRING,
+        "client": STRING,
         "run": {"type": "string", "description": "The run, session or connection; empty for the client itself."},
-        "since": _STRING,
+        "since": STRING,
         "until": {"type": ["string", "null"], "description": "When it ends by itself; null where it doesn't."},
         "source": {"type": "string", "description": "What was read first."},
         "inherited": {"type": "boolean", "description": "Whether a restricted client only began it."},
@@ -209,7 +212,7 @@ def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
 
         For persons.
         """
-        limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
+        limit, offset = args.page()
         restricted = await threads.run("read", lambda: clients.list_restricted(open_context(request, args)))
         rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
         return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
@@ -228,7 +231,7 @@ def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
     listed = openapi.page_content("results", _RESTRICTION)
     trusted = openapi.json_content({"trusted": {"type": "array", "items": dict(_RESTRICTION)}})
     return (
-        openapi.bind_route("GET", _PATH, "trust", list_restricted, _PAGE_PARAMETERS, listed),
+        openapi.bind_route("GET", _PATH, "trust", list_restricted, (*PAGE_PARAMETERS, VAULT_PARAMETER), listed),
         openapi.bind_route("POST", _PATH, "trust", trust, _TRUST_PARAMETERS, trusted),
     )
 

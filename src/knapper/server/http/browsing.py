@@ -18,7 +18,7 @@ from knapper.server import security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.vault import files, paths
 
@@ -101,15 +101,13 @@ _BETWEEN_PARAMETERS: Final = (
     _BY_PARAMETER,
     VAULT_PARAMETER,
 )
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _NODE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "path": _STRING,
-        "title": _STRING,
-        "depth": {**_INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
-        "tags": {"type": "array", "items": _STRING},
+        "path": STRING,
+        "title": STRING,
+        "depth": {**INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
+        "tags": {"type": "array", "items": STRING},
         "foreign": {"type": "boolean", "description": "Whether others wrote it; then its tags aren't told."},
     },
     "required": ["path", "title", "depth", "tags"],
@@ -117,8 +115,8 @@ _NODE_SCHEMA: Final[Mapping[str, Any]] = {
 _EDGE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "source": {**_INTEGER, "description": "The place of its beginning among the nodes, from 0."},
-        "target": _INTEGER,
+        "source": {**INTEGER, "description": "The place of its beginning among the nodes, from 0."},
+        "target": INTEGER,
         "kind": {"enum": ["link", "meaning"]},
         "cosine": {"type": "number", "description": "Nearness in meaning."},
     },
@@ -131,16 +129,16 @@ _BACKLINK_PARAMETERS: Final = (
 )
 _LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "line": _INTEGER,
-        "text": {**_STRING, "description": "The line, without the space around it."},
+        "line": INTEGER,
+        "text": {**STRING, "description": "The line, without the space around it."},
         "is_embed": {"type": "boolean"},
     }
 )
 _BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "path": _STRING,
-        "title": _STRING,
+        "path": STRING,
+        "title": STRING,
         "links": {"type": "array", "items": dict(_LINK_SCHEMA)},
         "foreign": {"type": "boolean", "description": "Whether others wrote it."},
     },
@@ -152,15 +150,15 @@ _GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
     "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
     "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
     "index_stale": {"type": "boolean"},
-    "as_of": _STRING,
+    "as_of": STRING,
     "index_incomplete": {"type": "boolean"},
-    "pending": _INTEGER,
+    "pending": INTEGER,
 }
 _GRAPH_CONTENT: Final = openapi.json_content(
     {
-        "path": _STRING,
-        "depth": _INTEGER,
-        "limit": _INTEGER,
+        "path": STRING,
+        "depth": INTEGER,
+        "limit": INTEGER,
         "is_complete": {"type": "boolean", "description": "Whether the limit left none out."},
         **_GRAPH_PROPERTIES,
     }
@@ -168,7 +166,7 @@ _GRAPH_CONTENT: Final = openapi.json_content(
 _BETWEEN_CONTENT: Final = openapi.json_content(
     {
         "is_complete": {"type": "boolean", "description": "Whether the meaning of all was compared."},
-        "missing": {**_INTEGER, "description": "How many paths no visible note has."},
+        "missing": {**INTEGER, "description": "How many paths no visible note has."},
         **_GRAPH_PROPERTIES,
     }
 )
@@ -260,7 +258,7 @@ def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
         By path; at most 20 lines of a note.
         """
         path = str(request.path_params["path"])
-        limit, offset = args.integer_or_default("limit", 50), args.integer_or_default("offset", 0)
+        limit, offset = args.page()
         return await read(request, args, lambda context: links.backlink_lines(context, path, limit, offset))
 
     async def show_around(request: Request, args: RequestArguments) -> Response:
@@ -370,18 +368,18 @@ _DECIDE_PARAMETERS: Final = (_PATH, _IDS, _HASH, _DRY_RUN, VAULT_PARAMETER)
 _BLOCK_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "id": _STRING,
+        "id": STRING,
         "type": {"type": ["string", "null"], "description": "What its edit does: add, delete or replace."},
         "line": {"type": "integer"},
-        "before": _STRING,
-        "after": _STRING,
+        "before": STRING,
+        "after": STRING,
         "problem": {"type": "string", "description": "Why it can't be decided, such as that it was edited by hand."},
     },
     "required": ["id", "type", "line", "before", "after"],
 }
 LIST_CONTENT: Final = openapi.json_content(
     {
-        "path": _STRING,
+        "path": STRING,
         "hash": {"type": "string", "description": "Of the whole note."},
         "results": {"type": "array", "items": _BLOCK_SCHEMA},
         "total": {"type": "integer"},
@@ -399,7 +397,7 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
     """
     routes = _BlockRoutes(hub=hub, threads=threads)
     bind, proposal = openapi.bind_route, "/proposals/{proposal_id}"
-    applied_content = openapi.json_content({"id": _STRING, "status": _STRING})
+    applied_content = openapi.json_content({"id": STRING, "status": STRING})
     specs = (
         bind("POST", f"{proposal}/draw", "proposals", routes.draw, _DRAW_PARAMETERS, WRITE_CONTENT),
         bind("POST", f"{proposal}/applied", "proposals", routes.record_applied, _APPLIED_PARAMETERS, applied_content),

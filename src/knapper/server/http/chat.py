@@ -16,8 +16,10 @@ from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import (
+    OBJECTS,
+    STRING,
     RouteSpec,
     bind_route,
     json_content,
@@ -40,25 +42,23 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import Endpoint, RequestArguments
 
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "What the model asks; the next message in the session answers it.",
-    "properties": {"question": _STRING, "options": {"type": "array"}},
+    "properties": {"question": STRING, "options": {"type": "array"}},
 }
 _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
     "response": {"type": "string", "description": "The answer, with citations that hold only."},
-    "session_id": _STRING,
-    "turn_id": _STRING,
-    "citations": {**_OBJECTS, "description": "Each with its path, lines and the note's hash."},
-    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
-    "tools": _OBJECTS,
-    "proposals": {**_OBJECTS, "description": "What waits for a person's word; see /proposals."},
-    "changes": {"type": "array", "items": _STRING, "description": "Ids of what was applied."},
+    "session_id": STRING,
+    "turn_id": STRING,
+    "citations": {**OBJECTS, "description": "Each with its path, lines and the note's hash."},
+    "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
+    "tools": OBJECTS,
+    "proposals": {**OBJECTS, "description": "What waits for a person's word; see /proposals."},
+    "changes": {"type": "array", "items": STRING, "description": "Ids of what was applied."},
     "question": _QUESTION_SCHEMA,
     "usage": {"type": "object"},
-    "model": _STRING,
+    "model": STRING,
     "state": {"enum": ["complete", "limit", "asked", "cancelled"]},
     "notes": {"type": "array"},
 }
@@ -69,19 +69,19 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
 AGENTS_CONTENT: Final = json_content(
-    {"results": {"type": "array", "items": object_schema({"name": _STRING, "title": _STRING, "summary": _STRING})}}
+    {"results": {"type": "array", "items": object_schema({"name": STRING, "title": STRING, "summary": STRING})}}
 )
 CANCEL_CONTENT: Final = json_content(
-    {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
+    {"turn_id": STRING, "session_id": STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )
 SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
     {
-        "id": _STRING,
-        "title": _STRING,
+        "id": STRING,
+        "title": STRING,
         "active_file": {"type": ["string", "null"]},
         "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
-        "created": _STRING,
-        "updated": _STRING,
+        "created": STRING,
+        "updated": STRING,
         "turns": {"type": "integer"},
         "forked_from": {"type": ["string", "null"]},
         "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
@@ -97,9 +97,9 @@ MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
         "role": {"enum": ["user", "assistant"]},
-        "content": _STRING,
+        "content": STRING,
         "number": {"type": "integer", "description": "The turn's, from 1."},
-        "at": _STRING,
+        "at": STRING,
         "active_file": {"type": ["string", "null"]},
         "outcome": {
             "type": "object",
@@ -116,16 +116,16 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
             "kind": {"enum": ["text", "call", "round"]},
-            "text": _STRING,
-            "id": _STRING,
-            "name": _STRING,
+            "text": STRING,
+            "id": STRING,
+            "name": STRING,
             "success": {"type": ["boolean", "null"], "description": "Null where no answer came."},
-            "summary": _STRING,
+            "summary": STRING,
             "arguments": {"description": "As JSON, or the beginning of its text."},
             "answer": {"description": "As JSON, or the beginning of its text."},
             "number": {"type": "integer", "description": "Of a round."},
             "limit": {"type": "integer", "description": "How many rounds there may be."},
-            "cut": {"type": "array", "items": _STRING, "description": "Which of them are a beginning only."},
+            "cut": {"type": "array", "items": STRING, "description": "Which of them are a beginning only."},
         },
         "required": ["kind"],
     },
@@ -243,8 +243,6 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     return background.failed_job_reply(turn_data, error, request)
 
 
-_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
-_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
 _QUERY: Final = Parameter(
     name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200
 )
@@ -258,7 +256,6 @@ _TURN_NUMBER: Final = Parameter(
     name="number", doc="Of the turn, from 1.", kind="count", required=True, minimum=1, maximum=10**9
 )
 _EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Chats/ where it is left out.")
-_DEFAULT_LIMIT: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +271,7 @@ class _SessionCall:
 
     async def list_sessions(self) -> dict[str, JSONValue]:
         """List sessions."""
-        limit, offset = self.args.integer_or_default("limit", _DEFAULT_LIMIT), self.args.integer_or_default("offset", 0)
+        limit, offset = self.args.page()
         query, vault = self.args.text("query"), self.chats.chats.vault
         names = await self.service.seen_clients(self.chats.client, vault)
         seen = {name: await self.service.client_chats(name, vault) for name in names}
@@ -310,7 +307,7 @@ class _SessionCall:
         from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
 
         session, exchanges = await self.service.run_blocking(lambda: self.chats.read(self.session_id))
-        limit = self.args.integer_or_default("limit", _DEFAULT_LIMIT)
+        limit, _ = self.args.page()
         offset = self.args.integer_or_default("offset", max(len(exchanges) - limit, 0))
         messages: list[JSONValue] = []
         for turn in exchanges[offset : offset + limit]:
@@ -394,6 +391,7 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
         return bind_route(method, f"/sessions{path}", "sessions", handle, (*parameters, VAULT_PARAMETER), content)
 
     session_content = json_content({"session": SESSION_SCHEMA})
+    sessions_content = page_content("results", SESSION_SCHEMA)
     messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
     messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
     messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
@@ -401,11 +399,9 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
     return (
-        route(
-            "GET", "", _SessionCall.list_sessions, page_content("results", SESSION_SCHEMA), (_QUERY, _LIMIT, _OFFSET)
-        ),
+        route("GET", "", _SessionCall.list_sessions, sessions_content, (_QUERY, *PAGE_PARAMETERS)),
         route("POST", "", _SessionCall.begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
-        route("GET", "/{session_id}", _SessionCall.read_session, messages_content, (_LIMIT, _OFFSET)),
+        route("GET", "/{session_id}", _SessionCall.read_session, messages_content, PAGE_PARAMETERS),
         route("GET", "/{session_id}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER,)),
         route("PATCH", "/{session_id}", _SessionCall.rename_session, session_content, (_NEW_TITLE,)),
         route("POST", "/{session_id}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO,)),

@@ -26,7 +26,7 @@ from knapper.server.http import background, binding, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -334,8 +334,7 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
     return rows
 
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
 _HISTORY_PARAMETERS: Final = (
     Parameter(
         name="limit",
@@ -356,14 +355,14 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "description": "One step; what is empty is left out.",
     "properties": {
-        "at": {**_STRING, "description": "When, in UTC; of a turn, when it ended."},
+        "at": {**STRING, "description": "When, in UTC; of a turn, when it ended."},
         "kind": {"enum": [*history.KINDS]},
-        "id": {**_STRING, "description": "Together with the kind there is no other."},
-        "work": {**_STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
-        "client": {**_STRING, "description": "Who did it; empty where that isn't recorded."},
-        "text": {**_STRING, "description": "The question, the beginning of the answer, or the reason."},
+        "id": {**STRING, "description": "Together with the kind there is no other."},
+        "work": {**STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
+        "client": {**STRING, "description": "Who did it; empty where that isn't recorded."},
+        "text": {**STRING, "description": "The question, the beginning of the answer, or the reason."},
         "state": {
-            **_STRING,
+            **STRING,
             "description": "How it ended, what became of a proposal, `undone` of a change, or what was refused.",
         },
         "undated": {
@@ -372,14 +371,14 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         },
         "notes": {**_STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
         "note_count": {"type": "integer"},
-        "session_id": _STRING,
-        "run_id": _STRING,
-        "schedule": _STRING,
-        "proposal_id": _STRING,
-        "change_id": _STRING,
+        "session_id": STRING,
+        "run_id": STRING,
+        "schedule": STRING,
+        "proposal_id": STRING,
+        "change_id": STRING,
         "proposals": {**_STRINGS, "description": "What a turn proposed."},
         "changes": {**_STRINGS, "description": "What a turn changed, or an undo took back."},
-        "model": _STRING,
+        "model": STRING,
         "tokens": {"type": "integer"},
         "cost_usd": {"type": "number"},
         "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
@@ -391,7 +390,7 @@ _HISTORY_CONTENT: Final = openapi.json_content(
         "results": {"type": "array", "items": _ENTRY_SCHEMA},
         "limit": {"type": "integer"},
         "more": {"type": "boolean"},
-        "next": {**_STRING, "description": "What to give as `before` for the next page; empty where there is none."},
+        "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},
     }
 )
 

@@ -18,7 +18,7 @@ from knapper.errors import BadInput, KnapError, SetupError
 from knapper.server import security, workers
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
 
 
 _TAG: Final = "models"
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
 SPENT_SCHEMA: Final = openapi.object_schema(
     {
-        "requests": _INTEGER,
-        "input_tokens": _INTEGER,
-        "output_tokens": _INTEGER,
-        "total_tokens": _INTEGER,
+        "requests": INTEGER,
+        "input_tokens": INTEGER,
+        "output_tokens": INTEGER,
+        "total_tokens": INTEGER,
         "cost_usd": _DOLLARS,
     }
 )
@@ -57,8 +55,8 @@ _MODELS_CONTENT: Final = openapi.json_content(
             "type": "array",
             "items": openapi.object_schema(
                 {
-                    "name": {**_STRING, "description": "As `model` of a message takes it."},
-                    "provider": _STRING,
+                    "name": {**STRING, "description": "As `model` of a message takes it."},
+                    "provider": STRING,
                     "use": {"enum": ["main", "fallback", "scout"], "description": "What the configuration has it for."},
                     "has_key": {"type": "boolean", "description": "Whether a key is set, or none is needed."},
                     "is_local": {"type": "boolean", "description": "Whether it runs on this machine."},
@@ -203,8 +201,6 @@ _MAX_KEY_CHARS: Final = 1_000
 _MAX_ADDRESS_CHARS: Final = 300
 _TRIAL_PREFIX: Final = "trial-"
 """What the account calls a trial: each is a run of its own, so that together they don't use up the limit of one."""
-_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _KEY_PARAMETERS: Final = (
     Parameter(
         name="provider",
@@ -226,8 +222,8 @@ _OFFERED_PARAMETERS: Final = (
 _OFFERED_CONTENT: Final = openapi.json_content(
     {
         "state": {"enum": [*get_args(ServerState)], "description": "What came of asking."},
-        "text": {**_STRING, "description": "The same in words."},
-        "models": {**_TEXTS, "description": "Names, at most 200; some may not be for chat."},
+        "text": {**STRING, "description": "The same in words."},
+        "models": {**STRINGS, "description": "Names, at most 200; some may not be for chat."},
     }
 )
 _TRIAL_PARAMETERS: Final = (
@@ -236,7 +232,7 @@ _TRIAL_PARAMETERS: Final = (
 )
 _KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "provider": {**_STRING, "description": "Or a server's address."},
+        "provider": {**STRING, "description": "Or a server's address."},
         "place": {
             "enum": ["settings", "keyring", "none"],
             "description": "Where its key is: in the configuration or a variable, in the keyring, or nowhere.",
@@ -246,7 +242,7 @@ _KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
 _KEYS_CONTENT: Final = openapi.json_content(
     {
         "results": {"type": "array", "items": dict(_KEY_ROW)},
-        "has_keyring": {**_BOOLEAN, "description": "Whether this machine has a keyring that answers."},
+        "has_keyring": {**BOOLEAN, "description": "Whether this machine has a keyring that answers."},
     }
 )
 _KEPT_CONTENT: Final = openapi.json_content(dict(_KEY_ROW["properties"]))
@@ -254,16 +250,16 @@ _PROBLEM: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "Why it didn't answer; null where it did.",
     "properties": {
-        "code": {**_STRING, "description": "Such as model_key, model_unknown, model_quota, unreachable, timeout."},
-        "error": _STRING,
-        "hint": _STRING,
+        "code": {**STRING, "description": "Such as model_key, model_unknown, model_quota, unreachable, timeout."},
+        "error": STRING,
+        "hint": STRING,
     },
     "required": ["code", "error", "hint"],
 }
 _TRIAL_CONTENT: Final = openapi.json_content(
     {
-        "model": _STRING,
-        "text": {**_STRING, "description": "The beginning of its answer."},
+        "model": STRING,
+        "text": {**STRING, "description": "The beginning of its answer."},
         "seconds": {"type": "number"},
         "spent": {**SPENT_SCHEMA, "description": "It counts towards the day's limits."},
         "problem": _PROBLEM,

@@ -15,7 +15,7 @@ from knapper.errors import ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, openapi
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.job_schemas import (
     ANSWER_CONTENT,
     ANSWER_PARAMETER,
@@ -27,7 +27,6 @@ from knapper.server.http.job_schemas import (
     NEW_RUN_PARAMETERS,
     NODE_CONTENT,
     OPTIONS_CONTENT,
-    PAGE_PARAMETERS,
     RESUME_PARAMETERS,
     RUN_CONTENT,
     RUN_DETAIL_CONTENT,
@@ -223,8 +222,7 @@ class _RunCall:
 
     async def list_runs(self) -> dict[str, JSONValue]:
         """List runs."""
-        limit = self.args.integer_or_default("limit", _DEFAULT_LIMIT)
-        offset = self.args.integer_or_default("offset", 0)
+        limit, offset = self.args.page()
 
         def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
             page_runs, total = self.runs.runs(limit, offset)
@@ -358,7 +356,6 @@ if TYPE_CHECKING:
     RunHandler = Callable[[_RunCall], Awaitable[Response | dict[str, JSONValue]]]
     """Does what a route is for; its docstring says it in the document."""
 
-_DEFAULT_LIMIT: Final = 50
 _ACCEPTED_STATUS: Final = 202
 _BY_VAULT: Final = (VAULT_PARAMETER,)
 
@@ -392,7 +389,7 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
     checkpoint_path = "/{run_id}/checkpoints/{checkpoint_id}"
     return (
         route("GET", "/options", _RunCall.show_options, OPTIONS_CONTENT),
-        route("GET", "", _RunCall.list_runs, RUNS_CONTENT, PAGE_PARAMETERS),
+        route("GET", "", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
         route("POST", "", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
         route("GET", "/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
         route("DELETE", "/{run_id}", _RunCall.delete_run, DELETE_CONTENT),

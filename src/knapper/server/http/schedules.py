@@ -21,7 +21,7 @@ from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("knapper.server.http.schedules")
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _FIELDS: Final[Mapping[str, str]] = {
     "agent": "agent",
     "cadence": "cadence",
@@ -104,12 +101,12 @@ _CHANGE_PARAMETERS: Final = (
 _BY_VAULT: Final = (VAULT_PARAMETER,)
 _RUN_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "at": _STRING,
+        "at": STRING,
         "state": {"enum": [*get_args(RunState)]},
         "session_id": {"type": "string", "description": "The session with its report; empty for none."},
-        "proposals": _INTEGER,
-        "changes": _INTEGER,
-        "tokens": _INTEGER,
+        "proposals": INTEGER,
+        "changes": INTEGER,
+        "tokens": INTEGER,
         "note": {"type": "string", "description": "The report's note, which may be a proposal yet; empty for none."},
         "reason": {"type": "string", "description": "Why it failed, or nothing was begun."},
         "cancelled": {"type": "boolean", "description": "Whether what is at work is to end."},
@@ -117,49 +114,49 @@ _RUN_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
 )
 _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "name": _STRING,
-        "agent": _STRING,
+        "name": STRING,
+        "agent": STRING,
         "when": {"type": "string", "description": "In words."},
         "cadence": {"enum": [*get_args(Cadence)]},
-        "at": _STRING,
+        "at": STRING,
         "weekday": {"enum": [*WEEKDAYS]},
-        "folder": _STRING,
+        "folder": STRING,
         "next": {
             "type": ["string", "null"],
             "description": "When it is due, by the server's clock; null while it is paused, or waits for a change.",
         },
-        "paused": _BOOLEAN,
-        "client": _STRING,
-        "tokens": _INTEGER,
-        "minutes": _INTEGER,
-        "results": _STRING,
-        "max_open": _INTEGER,
-        "apply": _BOOLEAN,
+        "paused": BOOLEAN,
+        "client": STRING,
+        "tokens": INTEGER,
+        "minutes": INTEGER,
+        "results": STRING,
+        "max_open": INTEGER,
+        "apply": BOOLEAN,
         "last": {"anyOf": [_RUN_SCHEMA, {"type": "null"}]},
-        "runs": {"type": "array", "items": _STRING, "description": "Its latest runs, whose open proposals count."},
+        "runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."},
     }
 )
 _ONE_CONTENT: Final = openapi.json_content({"schedule": dict(_SCHEDULE_SCHEMA)})
 _LIST_CONTENT: Final = openapi.json_content(
-    {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": _INTEGER, "now": _STRING}
+    {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": INTEGER, "now": STRING}
 )
-_DELETED_CONTENT: Final = openapi.json_content({"deleted": _STRING})
-_AGENT_SCHEMA: Final = openapi.object_schema({"name": _STRING, "title": _STRING, "summary": _STRING})
-_PROBLEM_SCHEMA: Final = openapi.object_schema({"name": _STRING, "error": _STRING, "hint": _STRING})
+_DELETED_CONTENT: Final = openapi.json_content({"deleted": STRING})
+_AGENT_SCHEMA: Final = openapi.object_schema({"name": STRING, "title": STRING, "summary": STRING})
+_PROBLEM_SCHEMA: Final = openapi.object_schema({"name": STRING, "error": STRING, "hint": STRING})
 _OPTIONS_CONTENT: Final = openapi.json_content(
     {
         "agents": {"type": "array", "items": _AGENT_SCHEMA},
         "problems": {"type": "array", "items": _PROBLEM_SCHEMA, "description": "Agents whose files have mistakes."},
-        "clients": {"type": "array", "items": _STRING, "description": "On whose behalf agents may work."},
+        "clients": {"type": "array", "items": STRING, "description": "On whose behalf agents may work."},
         "defaults": openapi.object_schema(
             {
-                "at": _STRING,
+                "at": STRING,
                 "weekday": {"enum": [*WEEKDAYS]},
-                "client": _STRING,
-                "tokens": _INTEGER,
-                "minutes": _INTEGER,
-                "results": _STRING,
-                "max_open": _INTEGER,
+                "client": STRING,
+                "tokens": INTEGER,
+                "minutes": INTEGER,
+                "results": STRING,
+                "max_open": INTEGER,
             }
         ),
     }
