@@ -158,11 +158,9 @@ class PairedClients:
                     self._file(one.name).unlink(missing_ok=True)
             others = {each.casefold() for each in (*taken, *(one.name for one in active))}
             wanted = clean_label(client.name, MAX_NAME_CHARS) or "Obsidian"
-            numbered = (f"{wanted} {number}" for number in range(2, len(others) + 3))
-            name = next(each for each in (wanted, *numbered) if each.casefold() not in others)
             stored = replace(
                 client,
-                name=name,
+                name=declarations.free_name(wanted, others, str.casefold),
                 device=clean_label(client.device, MAX_DEVICE_CHARS),
                 token_hash=hash_token(token),
                 paired=self.now().isoformat(timespec="seconds"),

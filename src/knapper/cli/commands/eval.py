@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -92,15 +92,15 @@ def read_measures(file: Path) -> Measures:
     measures: dict[str, Mapping[str, float]] = {}
     for number, row in enumerate(rows, 1):
         fields = row if is_object(row) else {}
-        values = {name: float(value) for name in COMPARED if _is_measure(value := fields.get(name))}
+        values = {
+            name: float(value)
+            for name in COMPARED
+            if isinstance(value := fields.get(name), int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        }
         if not isinstance(fields.get("id"), str) or len(values) < len(COMPARED):
             raise BadInput(f"{file}: query {number} has no id, or lacks a measure from 0 to 1", hint=_HINT)
         measures[str(fields["id"])] = values
     return measures
-
-
-def _is_measure(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def compare_measures(before: Measures, now: Measures) -> dict[str, Difference]:

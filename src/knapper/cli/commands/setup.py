@@ -139,8 +139,7 @@ def _choose(
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
         fetched = "; for another, packages are fetched" if onboarding.missing_extras("any") else ""
-        examples = onboarding.name_examples(surroundings)
-        keys = f"; there are keys for {examples}" if examples else ""
+        keys = onboarding.describe_keys(surroundings)
         question = f"Model that answers (none: search and edit without one{keys}{fetched})"
         model = click.prompt(question, default=model or _NONE, err=True)
     chosen = [] if own["no_clients"] else [clients.find_client(name) for name in own["clients"]]
@@ -237,6 +236,5 @@ def _no_model(surroundings: Surroundings, configured: str) -> StepReport:
         text = f"{configured} is configured, and wasn't tried"
         hint = "`knap models` asks whether it answers; knap config unset model.name takes it out"
         return StepReport(step="model", state="unchanged", text=text, hint=hint)
-    examples = onboarding.name_examples(surroundings)
-    keys = f"; there are keys for {examples}" if examples else ""
-    return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
+    text = f"no model{onboarding.describe_keys(surroundings)}"
+    return StepReport(step="model", state="skipped", text=text, hint=_MODEL_HINT)

@@ -8,7 +8,7 @@ from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, NotFound
-from knapper.tools import files
+from knapper.tools import files, reading
 
 
 class WriteOptions(writing.ChangeOptions):
@@ -38,10 +38,7 @@ def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[W
     """
     content = inputs.read_file(global_options, file)
     with writing.open_vault(global_options, own) as context:
-        try:
-            note = context.view.read(path)
-        except NotFound:
-            note = None
+        note = reading.read_if_exists(context, path)
         if note is None:
             if own["expected"]:
                 raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")
