@@ -169,6 +169,12 @@ class PairedClients:
             self._write(stored)
         return stored
 
+    def unknown_error(self, name: str) -> NotFound:
+        """Return the error for a name that no paired client has."""
+        names = [one.name for one in self.list_all()]
+        hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
+        return NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+
     def revoke(self, name: str) -> PairedClient:
         """Take a client's token from it; from now on it may nothing.
 
@@ -179,9 +185,7 @@ class PairedClients:
         with self._locked():
             client = self.find(name)
             if client is None or client.revoked:
-                names = [one.name for one in self.list_all()]
-                hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
-                raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+                raise self.unknown_error(name)
             used = self.last_used(client)
             revoked = replace(client, token_hash="", revoked=self.now().isoformat(timespec="seconds"))
             self._write(revoked)

@@ -9,8 +9,6 @@ import click
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.config import declarations
-from knapper.errors import NotFound
 
 
 @click.group(
@@ -60,10 +58,7 @@ def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCo
     )
 
 
-@command.command(
-    "show",
-    epilog=options.examples(("knap clients show Phone", "what is known of it")),
-)
+@command.command("show", epilog=options.examples(("knap clients show Phone", "what is known of it")))
 @click.argument("name", type=options.TEXT)
 @options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
@@ -71,9 +66,7 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     stored = setup.read_settings(global_options).paired
     client = stored.find(name)
     if client is None:
-        names = [one.name for one in stored.list_all()]
-        hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
-        raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+        raise stored.unknown_error(name)
     fields = client.as_dict(stored.last_used(client))
     text = "\n".join(f"{label:<10} {output.one_line(str(value))}" for label, value in fields.items() if value)
     return output.print_result(global_options, fields, text)

@@ -65,10 +65,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     return ExitCode.OK
 
 
-@command.command(
-    "path",
-    epilog=options.examples(('$EDITOR "$(knap config path)"', "change the settings")),
-)
+@command.command("path", epilog=options.examples(('$EDITOR "$(knap config path)"', "change the settings")))
 @options.pass_options
 def path(global_options: GlobalOptions) -> ExitCode:
     """Print the path of the configuration file.
@@ -102,10 +99,7 @@ def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCod
     return _change(global_options, name, parts, editing.parse_value(parts, value))
 
 
-@command.command(
-    "unset",
-    epilog=options.examples(("knap config unset model.name", "back to the default")),
-)
+@command.command("unset", epilog=options.examples(("knap config unset model.name", "back to the default")))
 @click.argument("name")
 @options.pass_options
 def unset_command(global_options: GlobalOptions, name: str) -> ExitCode:
@@ -113,10 +107,7 @@ def unset_command(global_options: GlobalOptions, name: str) -> ExitCode:
     return _change(global_options, name, editing.parse_name(name), None)
 
 
-@command.command(
-    "edit",
-    epilog=options.examples(("EDITOR=nano knap config edit", "in the editor of your choice")),
-)
+@command.command("edit", epilog=options.examples(("EDITOR=nano knap config edit", "in the editor of your choice")))
 @options.pass_options
 def edit(global_options: GlobalOptions) -> ExitCode:
     """Open the configuration file in your editor.

@@ -583,8 +583,5 @@ def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """
     results = [*(repair_index(global_options) if repair else ()), *run_checks(global_options)]
     has_failure = any(each.state == "fail" for each in results)
-    if global_options.as_json:
-        output.write_json(checks_as_dict(results))
-    else:
-        output.write(global_options, render_checks(results))
+    output.write_either(global_options, checks_as_dict(results), render_checks(results))
     return ExitCode.NOTHING if has_failure else ExitCode.OK

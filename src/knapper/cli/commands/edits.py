@@ -54,9 +54,7 @@ _DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would 
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List, show, accept and reject proposed changes."""
-    if ctx.invoked_subcommand:
-        return None
-    return _list_proposals(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS, every=False)
+    return None if ctx.invoked_subcommand else ctx.invoke(listed, number=shapes.MAX_RESULTS)
 
 
 @command.command(
@@ -73,7 +71,11 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.pass_options
 def listed(global_options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
     """List pending proposals, newest first."""
-    return _list_proposals(global_options, path, number, every=every)
+    with setup.open_vault(global_options) as context:
+        answer = (
+            proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
+        )
+    return output.print_listing(global_options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
 @command.command(
@@ -249,14 +251,6 @@ def blocks(
 
 def _open_vault(options: GlobalOptions, *, dry_run: bool) -> Context:
     return replace(setup.open_vault(options), submit_options=SubmitOptions(dry_run=dry_run))
-
-
-def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
-    with setup.open_vault(options) as context:
-        answer = (
-            proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
-        )
-    return output.print_listing(options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
 def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList:

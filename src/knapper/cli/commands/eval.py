@@ -443,10 +443,7 @@ def command(
             **{name: one.as_dict() for name, one in differences.items()},
         }
         texts.append(render_differences(differences, shared))
-    if global_options.as_json:
-        output.write_json(result)
-    else:
-        output.write(global_options, "\n\n".join(texts))
+    output.write_either(global_options, result, "\n\n".join(texts))
     return ExitCode.OK
 
 

@@ -54,10 +54,7 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
         seconds=time.monotonic() - start,
         is_published=not setup.read_settings(global_options).vault.has_files,
     )
-    if global_options.as_json:
-        output.write_json(summary.as_dict())
-    else:
-        output.write(global_options, summary.text())
+    output.write_either(global_options, summary.as_dict(), summary.text())
     if failed is not None:
         # What was indexed is there, and is published by the next run.
         raise failed

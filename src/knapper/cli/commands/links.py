@@ -40,10 +40,7 @@ def incoming(global_options: GlobalOptions, note: str, number: int) -> ExitCode:
     return output.print_listing(global_options, answer, changes.render_backlinks(answer), nothing="nothing links there")
 
 
-@command.command(
-    "out",
-    epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")),
-)
+@command.command("out", epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")))
 @click.argument("path")
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.pass_options
@@ -71,10 +68,7 @@ def broken(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     )
 
 
-@command.command(
-    "orphans",
-    epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
-)
+@command.command("orphans", epilog=options.examples(("knap links orphans", "linked by none, and linking to none")))
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
 @options.pass_options
 def orphans(global_options: GlobalOptions, number: int) -> ExitCode:

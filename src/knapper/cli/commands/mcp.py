@@ -205,10 +205,7 @@ def uninstall(global_options: GlobalOptions, **own: Unpack[McpUninstallOptions])
     has_failed = any(not report["success"] for report in reports)
     lines = [_render_uninstall(report, dry_run=own["dry_run"]) for report in reports]
     answer = {"success": not has_failed, "results": reports, "dry_run": own["dry_run"]}
-    if global_options.as_json:
-        output.write_json(answer)
-    else:
-        output.write(global_options, "\n".join(map(output.one_line, lines)) or "no client has it")
+    output.write_either(global_options, answer, "\n".join(map(output.one_line, lines)) or "no client has it")
     return ExitCode.SETUP if has_failed else ExitCode.OK
 
 
@@ -241,10 +238,8 @@ def status(global_options: GlobalOptions, **own: Unpack[McpStatusOptions]) -> Ex
         clients.detect_machine(), name=own["name"], timeout_s=own["timeout_s"] if own["is_trying"] else 0
     )
     has_failed = any(row.state == "failed" for row in rows)
-    if global_options.as_json:
-        output.write_json({"success": not has_failed, "results": [row.as_dict() for row in rows]})
-    else:
-        output.write(global_options, launching.render_connections(rows))
+    answer = {"success": not has_failed, "results": [row.as_dict() for row in rows]}
+    output.write_either(global_options, answer, launching.render_connections(rows))
     return ExitCode.SETUP if has_failed else ExitCode.OK
 
 

@@ -11,10 +11,10 @@ from knapper.app import models
 from knapper.cli import inputs, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
+from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, SetupError
 from knapper.jsontypes import strings_in
 
-_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME = "nobody"
 """A name that no key is stored under."""
 _MAX_SHOWN = 20
@@ -82,9 +82,9 @@ def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCo
 
     The key belongs to a provider, or to the server at an address.
     """
-    if provider not in _KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
+    if provider not in KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
         raise BadInput(
-            f"'{provider}' is no provider", hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address like http://host/v1"
+            f"'{provider}' is no provider", hint=f"give {', '.join(KEY_PROVIDERS)}, or an address like http://host/v1"
         )
     secret = ""
     if not remove:

@@ -109,10 +109,7 @@ def uninstall(global_options: GlobalOptions, *, with_data: bool, dry_run: bool) 
     return output.print_result(global_options, answer, text)
 
 
-@command.command(
-    "status",
-    epilog=options.examples(("knap plugin status", "installed, enabled, and which version")),
-)
+@command.command("status", epilog=options.examples(("knap plugin status", "installed, enabled, and which version")))
 @options.pass_options
 def status(global_options: GlobalOptions) -> ExitCode:
     """Show whether the plugin is in a vault, and which version.

@@ -58,17 +58,22 @@ def command(ctx: click.Context) -> ExitCode | None:
     `knap serve`, or the service, looks at the schedules twice a minute. What a schedule's agent writes waits as a
     proposal, and while too many of them wait, it does nothing. Times that were missed are caught up once.
     """
-    return None if ctx.invoked_subcommand else _list_schedules(ctx.ensure_object(GlobalOptions))
+    return None if ctx.invoked_subcommand else ctx.invoke(listed)
 
 
-@command.command(
-    "list",
-    epilog=options.examples(("knap schedule list --json", "for programs")),
-)
+@command.command("list", epilog=options.examples(("knap schedule list --json", "for programs")))
 @options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the schedules, when each is due, and what became of it."""
-    return _list_schedules(global_options)
+    with _open_store(global_options) as (_, store):
+        stored = store.all()
+    now = stored_schedules.wall_clock()
+    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
+    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
+    text = "\n".join(_line(one) for one in stored)
+    return output.print_listing(
+        global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
+    )
 
 
 @command.command(
@@ -230,10 +235,7 @@ def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOpt
         return _print_schedule(global_options, changed, "changed")
 
 
-@command.command(
-    "remove",
-    epilog=options.examples(("knap schedule remove nightly", "its proposals and reports stay")),
-)
+@command.command("remove", epilog=options.examples(("knap schedule remove nightly", "its proposals and reports stay")))
 @click.argument("name", type=options.TEXT)
 @options.pass_options
 def remove(global_options: GlobalOptions, name: str) -> ExitCode:
@@ -287,10 +289,7 @@ def resume(global_options: GlobalOptions, name: str) -> ExitCode:
         return _print_schedule(global_options, changed, "resumed")
 
 
-@command.command(
-    "run",
-    epilog=options.examples(("knap schedule run nightly", "now, whether it is due or paused")),
-)
+@command.command("run", epilog=options.examples(("knap schedule run nightly", "now, whether it is due or paused")))
 @click.argument("name", type=options.TEXT)
 @options.pass_options
 def run_now(global_options: GlobalOptions, name: str) -> ExitCode:
@@ -311,18 +310,6 @@ def run_now(global_options: GlobalOptions, name: str) -> ExitCode:
 def _open_store(global_options: GlobalOptions) -> Generator[tuple[Hub, ScheduleStore]]:
     with app.open_hub(setup.read_settings(global_options), only=True) as hub:
         yield hub, schedules.open_schedules(hub)
-
-
-def _list_schedules(global_options: GlobalOptions) -> ExitCode:
-    with _open_store(global_options) as (_, store):
-        stored = store.all()
-    now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
-    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    text = "\n".join(_line(one) for one in stored)
-    return output.print_listing(
-        global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
-    )
 
 
 def _print_schedule(global_options: GlobalOptions, schedule: Schedule, word: str) -> ExitCode:

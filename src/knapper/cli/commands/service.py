@@ -116,10 +116,7 @@ def uninstall(global_options: GlobalOptions) -> ExitCode:
     return output.print_result(global_options, {"removed": removed}, text)
 
 
-@command.command(
-    "start",
-    epilog=options.examples(("knap service start", "after `knap service stop`")),
-)
+@command.command("start", epilog=options.examples(("knap service start", "after `knap service stop`")))
 @options.pass_options
 def start(global_options: GlobalOptions) -> ExitCode:
     """Start the installed service."""
@@ -139,10 +136,7 @@ def stop(global_options: GlobalOptions) -> ExitCode:
     return output.print_result(global_options, {"running": False}, "stopped")
 
 
-@command.command(
-    "restart",
-    epilog=options.examples(("knap service restart", "after a change of the configuration")),
-)
+@command.command("restart", epilog=options.examples(("knap service restart", "after a change of the configuration")))
 @options.pass_options
 def restart(global_options: GlobalOptions) -> ExitCode:
     """Stop and start the service."""

@@ -24,9 +24,7 @@ from knapper.tools import shapes
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List and rename tags."""
-    if ctx.invoked_subcommand:
-        return None
-    return _list_tags(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS)
+    return None if ctx.invoked_subcommand else ctx.invoke(listed)
 
 
 @command.command(
@@ -43,7 +41,8 @@ def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
 
     PREFIX limits the list to tags that begin with it.
     """
-    return _list_tags(global_options, prefix, number)
+    answer = calls.call(global_options, "notes.list_tags", prefix=prefix, limit=number)
+    return output.print_listing(global_options, answer, changes.render_tags(answer), nothing="no tags")
 
 
 @command.command(
@@ -72,8 +71,3 @@ def rename(
         writing.complete_index(global_options, context)
         answer = notes.rename_tag(context, old, new, paths)
     return writing.report_changes(global_options, answer)
-
-
-def _list_tags(options: GlobalOptions, prefix: str, number: int) -> ExitCode:
-    answer = calls.call(options, "notes.list_tags", prefix=prefix, limit=number)
-    return output.print_listing(options, answer, changes.render_tags(answer), nothing="no tags")

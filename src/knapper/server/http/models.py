@@ -14,6 +14,7 @@ from knapper import extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider, ServerState
 from knapper.app import models
+from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.server import security, workers
 from knapper.server.http import binding, openapi
@@ -194,7 +195,6 @@ def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSO
 
 
 _WHAT_SEE: Final = "see which keys are set"
-_KEY_PROVIDERS: Final = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME: Final = "nobody"
 """A name that no key is stored under."""
 _MAX_KEY_CHARS: Final = 1_000
@@ -216,7 +216,7 @@ _KEY_PARAMETERS: Final = (
     *binding.ANY_VAULT,
 )
 _OFFERED_PARAMETERS: Final = (
-    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*_KEY_PROVIDERS, "ollama")),
+    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*KEY_PROVIDERS, "ollama")),
     *binding.ANY_VAULT,
 )
 _OFFERED_CONTENT: Final = openapi.json_content(
@@ -333,7 +333,7 @@ def _list_keys(settings: Settings) -> dict[str, JSONValue]:
             model = models.resolve_models(settings, name)[0]
             if model.base_url and model.provider != "ollama":
                 addresses[model.base_url] = None
-    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *addresses)]
+    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*KEY_PROVIDERS, *addresses)]
     has_keyring = False
     with contextlib.suppress(SetupError, ImportError):
         names.store_key(_PROBE_NAME, "")
@@ -354,10 +354,10 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
     # Neither value is quoted in an error: somebody may paste the key into the wrong field.
     name, key = args.text("provider").strip().rstrip("/"), args.text("key").strip()
     is_address = name.startswith(("http://", "https://")) and name.isprintable() and " " not in name
-    if name not in _KEY_PROVIDERS and not is_address:
+    if name not in KEY_PROVIDERS and not is_address:
         raise BadInput(
             "that is no provider",
-            hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address such as http://host/v1",
+            hint=f"give {', '.join(KEY_PROVIDERS)}, or an address such as http://host/v1",
             code="bad_provider",
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
