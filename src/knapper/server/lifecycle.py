@@ -257,8 +257,7 @@ def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
     specs = (
         *chat.chat_routes(service),
         *chat.session_routes(service),
-        *models.spending_routes(hub, service),
-        *models.model_access_routes(hub, service),
+        *models.model_routes(hub, service),
         *tasks.task_routes(service),
         *tasks.preset_routes(service),
         *runs.run_routes(service),

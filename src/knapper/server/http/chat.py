@@ -385,7 +385,7 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
         async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
             client, vault = security.client_of(request.scope), args.text("vault")
             session_id = str(request.path_params.get("session_id", ""))
-            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+            client_chats = await service.session_chats(client, vault, session_id)
             return await work(_SessionCall(service=service, chats=client_chats, session_id=session_id, args=args))
 
         return bind_route(method, f"/sessions{path}", "sessions", handle, (*parameters, VAULT_PARAMETER), content)
@@ -560,7 +560,7 @@ def _make_turn_start(
         args = await binding.read_arguments(request, parameters)
         try:
             client, vault = security.client_of(request.scope), args.text("vault")
-            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+            client_chats = await service.session_chats(client, vault, session_id)
             message = _read_message(client_chats, request, args)
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from starlette.requests import Request
@@ -93,45 +94,12 @@ _KEYLESS: Final = frozenset({"ollama", "compatible"})
 _LOOPBACK: Final = ("http://localhost", "http://127.0.0.1", "http://[::1]")
 
 
-def spending_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes of models and their cost.
-
-    Args:
-        hub: Whose settings name the models.
-        service: Has the chats, whose account is shown.
-    """
-
-    async def list_models(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
-        """List the configured models with their prices.
-
-        No server is asked. Only for persons.
-        """
-        security.check_person(hub.settings, request.scope, "see the models")
-        rows = await service.run_blocking(lambda: _list_models(hub.settings))
-        return {"configured": hub.settings.model.name, "results": [*rows]}
-
-    async def show_usage(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
-        """Show what models have cost today.
-
-        With what the limits leave, and what a conversation took. Only for persons.
-        """
-        security.check_person(hub.settings, request.scope, "see what models cost")
-        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
-        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-        return await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
-
-    return (
-        openapi.bind_route("GET", "/models", _TAG, list_models, binding.ANY_VAULT, _MODELS_CONTENT),
-        openapi.bind_route("GET", "/usage", _TAG, show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
-    )
-
-
 def _list_models(settings: Settings) -> list[JSONValue]:
     """Return a row for each model that the configuration names, once; one that can't be read is left out."""
     named = (
-        *((name, "main") for name in (settings.model.name,)),
+        (settings.model.name, "main"),
         *((name, "fallback") for name in settings.model.fallbacks),
-        *((name, "scout") for name in (settings.agents.scout.model,)),
+        (settings.agents.scout.model, "scout"),
     )
     rows: dict[str, JSONValue] = {}
     for name, use in named:
@@ -267,62 +235,90 @@ _TRIAL_CONTENT: Final = openapi.json_content(
 )
 
 
-def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes of keys and trials.
+def model_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes of models, their cost, their keys and trials.
 
     Args:
         hub: Whose settings name the models.
-        service: Has the chats, which open them.
+        service: Has the chats, which open them, and whose account is shown.
     """
+    routes, bind, keys_path = _ModelRoutes(hub=hub, service=service), openapi.bind_route, "/models/keys"
+    return (
+        bind("GET", "/models", _TAG, routes.list_models, binding.ANY_VAULT, _MODELS_CONTENT),
+        bind("GET", "/usage", _TAG, routes.show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
+        bind("GET", keys_path, _TAG, routes.list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
+        bind("PUT", keys_path, _TAG, routes.keep, _KEY_PARAMETERS, _KEPT_CONTENT),
+        bind("GET", "/models/offered", _TAG, routes.list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
+        bind("POST", "/models/trial", _TAG, routes.attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
+    )
 
-    async def list_keys(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelRoutes:
+    """The handlers of requests about models, their cost and their keys."""
+
+    hub: Hub
+    service: JobService
+
+    async def list_models(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """List the configured models with their prices.
+
+        No server is asked. Only for persons.
+        """
+        security.check_person(self.hub.settings, request.scope, "see the models")
+        rows = await self.service.run_blocking(lambda: _list_models(self.hub.settings))
+        return {"configured": self.hub.settings.model.name, "results": [*rows]}
+
+    async def show_usage(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Show what models have cost today.
+
+        With what the limits leave, and what a conversation took. Only for persons.
+        """
+        security.check_person(self.hub.settings, request.scope, "see what models cost")
+        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
+        client_chats = await self.service.session_chats(client, vault, session_id)
+        return await self.service.run_blocking(lambda: _describe_usage(client_chats, session_id))
+
+    async def list_keys(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
         """List whose keys are set, and where.
 
         No key is told, nor any part of one. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        return await service.run_blocking(lambda: _list_keys(hub.settings))
+        security.check_person(self.hub.settings, request.scope, _WHAT_SEE)
+        return await self.service.run_blocking(lambda: _list_keys(self.hub.settings))
 
-    async def keep(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def keep(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Keep a key in the system's keyring, or remove it there.
 
         It is sent to that provider, or the server at that address, alone. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, "keep a key")
-        return await service.run_blocking(lambda: _keep_key(hub.settings, args))
+        security.check_person(self.hub.settings, request.scope, "keep a key")
+        return await self.service.run_blocking(lambda: _keep_key(self.hub.settings, args))
 
-    async def list_offered(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def list_offered(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """List the models that a provider offers.
 
         Asks the provider's server, at its usual or configured address, with its key. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        security.check_person(self.hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        settings = hub.settings  # read once: address and key belong together
+        settings = self.hub.settings  # read once: address and key belong together
         base_url = settings.model.ollama_url if provider == "ollama" else ""
         server = ModelName(provider=provider, name="*", base_url=base_url)
-        return await service.run_blocking(
+        return await self.service.run_blocking(
             lambda: names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
         )
 
-    async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def attempt(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Try a model with one short question.
 
         It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, "try a model")
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-        name = args.text("model").strip() or hub.settings.model.name
-        trial = _try_model(client_chats, name, service.run_blocking)
+        security.check_person(self.hub.settings, request.scope, "try a model")
+        client_chats = await self.service.client_chats(security.client_of(request.scope), args.text("vault"))
+        name = args.text("model").strip() or self.hub.settings.model.name
+        trial = _try_model(client_chats, name, self.service.run_blocking)
         return await workers.run_unless_disconnected(request.receive, trial)
-
-    keys_path = "/models/keys"
-    return (
-        openapi.bind_route("GET", keys_path, _TAG, list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
-        openapi.bind_route("PUT", keys_path, _TAG, keep, _KEY_PARAMETERS, _KEPT_CONTENT),
-        openapi.bind_route("GET", "/models/offered", _TAG, list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
-        openapi.bind_route("POST", "/models/trial", _TAG, attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
-    )
 
 
 def _list_keys(settings: Settings) -> dict[str, JSONValue]:

@@ -191,12 +191,16 @@ class ScheduleService:
         if task.done():
             _ = task.result()
 
-    async def shut(self) -> None:
-        """Cancel what a person has set to work; what it has is kept."""
-        running = list(self._running)
-        for task in running:
-            _ = task.cancel()
-        _ = await asyncio.gather(*running, return_exceptions=True)
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Cancel at the end what a person has set to work; what it has is kept."""
+        try:
+            yield
+        finally:
+            running = list(self._running)
+            for task in running:
+                _ = task.cancel()
+            _ = await asyncio.gather(*running, return_exceptions=True)
 
     def _forget(self, task: asyncio.Task[Schedule]) -> None:
         self._running.discard(task)
@@ -382,13 +386,6 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
     """
     service = ScheduleService(open_runner=open_runner)
 
-    @asynccontextmanager
-    async def around() -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await service.shut()
-
     def route(
         method: Literal["GET", "POST", "PATCH", "DELETE"],
         path: str,
@@ -427,7 +424,7 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
         route("POST", "/{name}/run", _ScheduleCall.run_now, status=_ACCEPTED),
         route("POST", "/{name}/cancel", _ScheduleCall.cancel),
     )
-    return Mount(routes=[*map(openapi.make_route, specs)], lifespan=around)
+    return Mount(routes=[*map(openapi.make_route, specs)], lifespan=service.lifespan)
 
 
 def describe(schedule: Schedule) -> dict[str, JSONValue]:
