@@ -438,7 +438,15 @@ def check_watching(settings: Settings) -> CheckResult:
 
 def _notices_save(folder: Path) -> bool:
     stop = threading.Event()
-    writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
+
+    def save_repeatedly() -> None:  # the watcher may start late
+        number = 0
+        while not stop.wait(0.05):
+            number += 1
+            with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
+                private.write_text(folder / "note.md", str(number))
+
+    writer = threading.Thread(target=save_repeatedly)
     writer.start()
     try:
         changes = watchfiles.watch(
@@ -448,15 +456,6 @@ def _notices_save(folder: Path) -> bool:
     finally:
         stop.set()
         writer.join()
-
-
-def _save_repeatedly(folder: Path, stop: threading.Event) -> None:
-    """Save again and again: the watcher may start late."""
-    number = 0
-    while not stop.wait(0.05):
-        number += 1
-        with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
-            private.write_text(folder / "note.md", str(number))
 
 
 _MAX_NAMED_FILES = 3

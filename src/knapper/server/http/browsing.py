@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
 from knapper.server import security
-from knapper.server.http import binding, openapi
+from knapper.server.http import openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
@@ -198,8 +198,11 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         threads: Where files and the index are read; the caller closes them.
     """
 
-    async def send_attachment(request: Request) -> Response:
-        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
+    async def send_attachment(request: Request, args: RequestArguments) -> Response:
+        """Send an image, a PDF, a recording or a film of the vault.
+
+        As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.
+        """
         client, path = security.client_of(request.scope), str(request.path_params["path"])
         context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
         attachment = await threads.run("read", partial(find_attachment, context, path))
@@ -226,20 +229,10 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         pieces = _read_pieces(threads, context, attachment, start, stop)
         return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
 
-    specs = (
-        RouteSpec(
-            "GET",
-            "/attachments/{path:path}",
-            "attachments",
-            "Send an image, a PDF, a recording or a film of the vault.",
-            send_attachment,
-            "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
-            _ATTACHMENT_PARAMETERS,
-            _ATTACHMENT_CONTENT,
-            responses=_ATTACHMENT_RESPONSES,
-        ),
-        *_link_routes(hub, threads),
+    attachments = openapi.bind_route(
+        "GET", "/attachments/{path:path}", "attachments", send_attachment, _ATTACHMENT_PARAMETERS, _ATTACHMENT_CONTENT
     )
+    specs = (replace(attachments, responses=_ATTACHMENT_RESPONSES), *_link_routes(hub, threads))
     return Mount(routes=[*map(openapi.make_route, specs)])
 
 

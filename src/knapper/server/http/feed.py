@@ -22,7 +22,7 @@ from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue, objects_in
 from knapper.server import security, workers
-from knapper.server.http import background, binding, openapi, schedules, tasks
+from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.app.client_runs import ClientRuns
     from knapper.server.http.background import JobService
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
 
 
@@ -248,8 +249,11 @@ def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequ
     """
     service = FeedService(hub, threads, stop, sources)
 
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _PARAMETERS)
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Tell what happens in a vault.
+
+        As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.
+        """
         feed = service.open(security.client_of(request.scope), args.text("vault"))
         if background.is_polled(args):
             after = args.integer_or_default("after", 0)
@@ -261,16 +265,7 @@ def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequ
         frames = _encode_frames(feed, background.last_event_id(request), service.stop)
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
-    spec = RouteSpec(
-        "GET",
-        "/events",
-        "events",
-        "Tell what happens in a vault.",
-        endpoint,
-        "As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.",
-        _PARAMETERS,
-        _CONTENT,
-    )
+    spec = openapi.bind_route("GET", "/events", "events", tell, _PARAMETERS, _CONTENT)
     return Mount(routes=[openapi.make_route(spec)])
 
 
@@ -403,8 +398,12 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         service: Has their runs.
     """
 
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _HISTORY_PARAMETERS)
+    async def list_entries(request: Request, args: RequestArguments) -> Response:
+        """List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.
+
+        A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs
+        together.
+        """
         client, vault = security.client_of(request.scope), args.text("vault")
         has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
         client_runs = await service.client_runs(client, vault) if has_runs else None
@@ -427,16 +426,4 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
 
         return security.JsonReply((await service.run_blocking(read_page)).as_dict())
 
-    return (
-        RouteSpec(
-            "GET",
-            "/history",
-            "history",
-            "List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.",
-            endpoint,
-            "A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs "
-            "together.",
-            _HISTORY_PARAMETERS,
-            _HISTORY_CONTENT,
-        ),
-    )
+    return (openapi.bind_route("GET", "/history", "history", list_entries, _HISTORY_PARAMETERS, _HISTORY_CONTENT),)
