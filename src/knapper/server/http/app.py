@@ -34,7 +34,7 @@ from knapper.server.http.binding import (
     ToolInvoker,
     ToolRoute,
 )
-from knapper.server.http.openapi import STRING, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.readers import ReaderPool
 from knapper.server.security import (
@@ -59,20 +59,18 @@ if TYPE_CHECKING:
 
 
 TOOLS_PATH: Final = "/tools"
-_TOOL_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "title": {"type": "string"},
-        "description": {"type": "string"},
+_TOOL_SCHEMA: Final = openapi.object_schema(
+    {
+        "name": STRING,
+        "title": STRING,
+        "description": STRING,
         "effect": {"enum": ["read", "write", "destructive"]},
         "profile": {"enum": ["essential", "standard", "full"]},
-        "open_world": {"type": "boolean"},
+        "open_world": BOOLEAN,
         "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
         "returns": {"type": "object", "description": "JSON Schema of the answer."},
-    },
-    "required": ["name", "title", "description", "effect", "profile", "open_world", "parameters", "returns"],
-}
+    }
+)
 LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_tools",
     "tags": ["tools"],
@@ -81,19 +79,7 @@ LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "responses": {
         "200": {
             "description": "All of them.",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "success": {"const": True},
-                            "results": {"type": "array", "items": _TOOL_SCHEMA},
-                            "total": {"type": "integer"},
-                        },
-                        "required": ["success", "results", "total"],
-                    }
-                }
-            },
+            "content": openapi.json_content({"results": {"type": "array", "items": _TOOL_SCHEMA}, "total": INTEGER}),
         },
         **openapi.error_responses(),
     },
@@ -329,22 +315,15 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
     "responses": {
         "200": {
             "description": "It does.",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "success": {"const": True},
-                            "status": {"const": "ok"},
-                            "product": {"const": PRODUCT},
-                            "version": {"type": "string"},
-                            "instance": {"type": "string", "description": "Another one after each start."},
-                            "readers": {"type": "integer", "description": "Processes that answer searches beside it."},
-                        },
-                        "required": ["success", "status", "product", "version", "instance", "readers"],
-                    }
+            "content": openapi.json_content(
+                {
+                    "status": {"const": "ok"},
+                    "product": {"const": PRODUCT},
+                    "version": STRING,
+                    "instance": {"type": "string", "description": "Another one after each start."},
+                    "readers": {"type": "integer", "description": "Processes that answer searches beside it."},
                 }
-            },
+            ),
         }
     },
 }

@@ -392,10 +392,7 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
     session_content = json_content({"session": SESSION_SCHEMA})
     sessions_content = page_content("results", SESSION_SCHEMA)
-    messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
-    messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
-    messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
-    messages_schema["required"] = [*messages_schema["required"], "session"]
+    messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
     return (

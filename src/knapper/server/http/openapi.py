@@ -240,10 +240,10 @@ def read_doc(handler: Callable[..., object]) -> tuple[str, str]:
     return summary, " ".join(description.split())
 
 
-def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a page of a list."""
+def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a page of a list, and what stands beside it."""
     counts: dict[str, Any] = {each: {"type": "integer"} for each in ("total", "limit", "offset")}
-    return json_content({name: {"type": "array", "items": dict(row)}, **counts})
+    return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
