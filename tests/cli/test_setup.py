@@ -303,7 +303,7 @@ def test_models_of_this_machine_and_keys_of_the_environment_are_found(
 
     assert found.local_models == [LocalModels(title="LM Studio", names=(f"tiny@{server.base_url}",))]
     assert found.keys == ["fireworks"]
-    assert onboarding.name_examples(found) == "fireworks (such as fireworks)"
+    assert onboarding.describe_keys(found) == "; there are keys for fireworks (such as fireworks)"
     assert onboarding.suggested_model(found) == f"tiny@{server.base_url}"
     assert "secret-key" not in repr(found)
     assert server.asked == []  # a list is asked for, and nothing is said

@@ -155,7 +155,8 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
     day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
     tests = "name, !name, name=value, name!=value, name~part or name!~part; repeatable."
-    decorators = (
+    return options.decorate(
+        command,
         click.option("--exclude-folder", metavar="FOLDER", help="Exclude this folder; repeatable.", **texts),
         click.option(
             "--tag", metavar="TAG", help="Only notes with this tag or one nested below it; repeatable.", **texts
@@ -167,9 +168,6 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--created-since", help="Only notes created on this day or later.", **day),
         click.option("--created-until", help="Only notes created on this day or before.", **day),
     )
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
 
 
 def filter_arguments(filters: FilterOptions) -> NoteFilters:

@@ -302,7 +302,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     name="knap",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},  # which all commands inherit
     epilog=options.examples(
         ("knap --vault ~/Notes index", "read your notes; they aren't changed"),
         ('knap ask "What did we decide about the garden?"', "the passages that answer"),

@@ -23,7 +23,7 @@ from knapper.cli import launching, plugin, setup
 from knapper.cli.output import pluralize
 from knapper.cli.plugin import VaultPlugin
 from knapper.cli.render import indexing
-from knapper.config import editing
+from knapper.config import declarations, editing
 from knapper.errors import BadInput, KnapError, SetupError, StorageError
 from knapper.extras import ExtraName
 from knapper.index.documents import Filter
@@ -155,9 +155,7 @@ def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
     present = next((vault for vault in settings.vaults if vault.path.resolve() == folder.resolve()), None)
     if present is not None:
         return StepReport(step="vault", state="unchanged", text=f"{folder} is configured as '{present.name}'")
-    taken, base = {vault.name for vault in settings.vaults}, folder.name or "notes"
-    numbered = (f"{base} {number}" for number in range(2, len(taken) + 3))
-    name = next(candidate for candidate in (base, *numbered) if candidate not in taken)
+    name = declarations.free_name(folder.name or "notes", {vault.name for vault in settings.vaults})
     values: dict[editing.SettingName, SettingValue | None] = {("vaults", name, "path"): str(folder)}
     if not settings.vaults:
         values["default_vault",] = name
@@ -530,9 +528,10 @@ def install_plugin(options: GlobalOptions, vault: str) -> StepReport:
     )
 
 
-def name_examples(surroundings: Surroundings) -> str:
-    """Return which hosted models the known keys allow, each by an example; empty without a key."""
-    return ", ".join(f"{provider} (such as {_HOSTED[provider]})" for provider in surroundings.keys)
+def describe_keys(surroundings: Surroundings) -> str:
+    """Say for which hosted models there are keys, each by an example, behind another sentence; empty without a key."""
+    examples = ", ".join(f"{provider} (such as {_HOSTED[provider]})" for provider in surroundings.keys)
+    return f"; there are keys for {examples}" if examples else ""
 
 
 def suggested_model(surroundings: Surroundings) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import click
 
 if TYPE_CHECKING:
     from knapper.tools.context import ScriptProfile
-
-
-CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _TextType(click.ParamType[str]):
@@ -78,47 +76,50 @@ def select_caps(values: CapOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def cap_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that limit what an answer of a model takes; they only lower the limits of the settings."""
-    decorators = (
-        click.option(
-            "--rounds", type=click.IntRange(0, 100), default=0, metavar="N", help="Most rounds of tool calls."
-        ),
-        click.option("--calls", type=click.IntRange(0, 10_000), default=0, metavar="N", help="Most tool calls."),
-        click.option("--tokens", type=click.IntRange(0, 10**9), default=0, metavar="N", help="Most tokens."),
-        click.option("--minutes", type=click.FloatRange(0, 1_440), default=0, metavar="N", help="Most time."),
-        click.option(
-            "--cents", type=click.IntRange(0, 10**6), default=0, metavar="N", help="Most cost, where a price is known."
-        ),
-    )
+def decorate(command: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
+    """Apply decorators as if they stood above the command in this order."""
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
+
+
+def cap_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that limit what an answer of a model takes; they only lower the limits of the settings."""
+    option = partial(click.option, default=0, metavar="N")
+    return decorate(
+        command,
+        option("--rounds", type=click.IntRange(0, 100), help="Most rounds of tool calls."),
+        option("--calls", type=click.IntRange(0, 10_000), help="Most tool calls."),
+        option("--tokens", type=click.IntRange(0, 10**9), help="Most tokens."),
+        option("--minutes", type=click.FloatRange(0, 1_440), help="Most time."),
+        option("--cents", type=click.IntRange(0, 10**6), help="Most cost, where a price is known."),
+    )
 
 
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that all commands take; their values are stored in `GlobalOptions`."""
-    decorators = (
-        click.option("-v", "--vault", metavar="NAME|FOLDER", help="Vault to work on.", **_stored_option()),
-        click.option("--config", metavar="FILE", help="Configuration file to read.", **_stored_option()),
-        click.option(
-            "--env-file", metavar="FILE", help="Environment file to read (NAME=value lines).", **_stored_option()
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON.", **_stored_option()),
-        click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_stored_option()),
-        click.option(
-            "--no-color", is_flag=True, help="Print without colours; NO_COLOR does the same.", **_stored_option()
-        ),
-        click.option(
-            "--no-server",
-            is_flag=True,
-            help="Read the index here, even where a server runs; KNAP_USE_SERVER=no does the same.",
-            **_stored_option(),
-        ),
+
+    def store(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value and param.name:
+            setattr(ctx.ensure_object(GlobalOptions), param.name, value)
+
+    option = partial(click.option, expose_value=False, callback=store)
+    no_server_help = "Read the index here, even where a server runs; KNAP_USE_SERVER=no does the same."
+    return decorate(
+        command,
+        option("-v", "--vault", metavar="NAME|FOLDER", help="Vault to work on."),
+        option("--config", metavar="FILE", help="Configuration file to read."),
+        option("--env-file", metavar="FILE", help="Environment file to read (NAME=value lines)."),
+        option("--json", "as_json", is_flag=True, help="Print JSON."),
+        option("-q", "--quiet", is_flag=True, help="Print results and errors only."),
+        option("--no-color", is_flag=True, help="Print without colours; NO_COLOR does the same."),
+        option("--no-server", is_flag=True, help=no_server_help),
     )
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+
+
+def pass_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that all commands take, and pass their values as the first argument."""
+    return shared_options(click.pass_obj(command))
 
 
 class AgentName(click.Choice[str]):
@@ -168,15 +169,6 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     return declarations.did_you_mean(word, known, otherwise)
 
 
-def _stored_option() -> dict[str, Any]:
-    return {"expose_value": False, "callback": _store_option}
-
-
-def _store_option(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    if value and param.name:
-        setattr(ctx.ensure_object(GlobalOptions), param.name, value)
-
-
 class AgentOptions(TypedDict):
     """The choices of agents, notes and edits; None or empty keeps the default."""
 
@@ -215,7 +207,7 @@ def select_pipeline_options(values: Mapping[str, object]) -> PipelineOptions:
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for agents, notes and edits to a command."""
-    return _decorate(
+    return decorate(
         command,
         click.option(
             "--scout/--no-scout", default=None, help="Let an agent search the whole vault for relevant notes first."
@@ -242,7 +234,7 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options of the agents to a command."""
-    more = _decorate(
+    more = decorate(
         command,
         click.option("--save-preset", default="", metavar="NAME", help="Save these options as a preset."),
         click.option(
@@ -255,12 +247,6 @@ def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--debug", is_flag=True, help="Show the prompts and replies of the models."),
     )
     return agent_options(more)
-
-
-def _decorate(command: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
 
 
 def split_words(text: str) -> list[str]:
@@ -307,24 +293,20 @@ class RunStartOptions(RunLimitOptions):
     also: tuple[str, ...]
 
 
-_RUN_LIMIT_OPTIONS = (
-    click.option("--depth", type=int, metavar="N", help="Maximum levels of subtasks."),
-    click.option("--nodes", type=int, metavar="N", help="Maximum number of nodes (parts of the task)."),
-    click.option("--minutes", type=float, metavar="N", help="Maximum duration in minutes."),
-    click.option("--tokens", type=int, metavar="N", help="Maximum tokens; 0 for no limit."),
-    click.option(
-        "--cents", type=int, metavar="N", help="Maximum cost in cents, where prices are known; 0 for no limit."
-    ),
-    click.option("--parallel", type=int, metavar="N", help="Maximum number of nodes worked on at the same time."),
-    click.option("--fs-read", multiple=True, metavar="ROOT", help="Folder that scripts may read; repeatable."),
-    click.option(
-        "--net-allow", multiple=True, metavar="HOST", help="Host that scripts may fetch pages from; repeatable."
-    ),
-)
-
-
-def run_limit_options(function: click.decorators.FC) -> click.decorators.FC:
+def run_limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that limit a run to a command."""
-    for option in reversed(_RUN_LIMIT_OPTIONS):
-        function = option(function)
-    return function
+    return decorate(
+        command,
+        click.option("--depth", type=int, metavar="N", help="Maximum levels of subtasks."),
+        click.option("--nodes", type=int, metavar="N", help="Maximum number of nodes (parts of the task)."),
+        click.option("--minutes", type=float, metavar="N", help="Maximum duration in minutes."),
+        click.option("--tokens", type=int, metavar="N", help="Maximum tokens; 0 for no limit."),
+        click.option(
+            "--cents", type=int, metavar="N", help="Maximum cost in cents, where prices are known; 0 for no limit."
+        ),
+        click.option("--parallel", type=int, metavar="N", help="Maximum number of nodes worked on at the same time."),
+        click.option("--fs-read", multiple=True, metavar="ROOT", help="Folder that scripts may read; repeatable."),
+        click.option(
+            "--net-allow", multiple=True, metavar="HOST", help="Host that scripts may fetch pages from; repeatable."
+        ),
+    )

@@ -193,6 +193,14 @@ def write_json(data: Mapping[str, object]) -> None:
     click.echo(dump_json(data))
 
 
+def write_either(options: GlobalOptions, data: Mapping[str, object], text: str) -> None:
+    """Print a result, as JSON for programs or as text for a person."""
+    if options.as_json:
+        write_json(data)
+    else:
+        write(options, text)
+
+
 def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str) -> ExitCode:
     """Print a command's result, as JSON for programs or as text for a person.
 
@@ -201,10 +209,7 @@ def print_result(options: GlobalOptions, fields: Mapping[str, object], text: str
         fields: The JSON fields, beside ``success``.
         text: The text for a person.
     """
-    if options.as_json:
-        write_json({"success": True, **fields})
-    else:
-        write(options, text)
+    write_either(options, {"success": True, **fields}, text)
     return ExitCode.OK
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from knapper.cli import output
+from knapper.cli import options, output
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput
@@ -31,15 +31,13 @@ class ChangeOptions(TypedDict):
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that writes."""
-    decorators = (
+    return options.decorate(
+        command,
         click.option("--dry-run", is_flag=True, help="Show what would change without changing anything."),
         click.option("-y", "--yes", is_flag=True, help="Apply at once what would otherwise become a proposal."),
         click.option("--propose", is_flag=True, help="Always save the change as a proposal."),
         click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal."),
     )
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
 
 
 def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:

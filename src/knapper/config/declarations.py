@@ -1,7 +1,7 @@
 """Declare settings as fields of dataclasses, derive their table and their reader from these, and check their values."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_args, get_origin
@@ -347,3 +347,15 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Make a hint of the nearest known word, or return *otherwise*."""
     near = nearest_word(word, known)
     return f"did you mean '{near}'?" if near else otherwise
+
+
+def free_name(wanted: str, taken: Collection[str], fold: Callable[[str], str] = str) -> str:
+    """Return a name, with a number behind it where it is taken, such as ``Phone 2``.
+
+    Args:
+        wanted: The name.
+        taken: Names of others, as *fold* gives them.
+        fold: Makes names alike that count as the same.
+    """
+    numbered = (f"{wanted} {number}" for number in range(2, len(taken) + 3))
+    return next(each for each in (wanted, *numbered) if fold(each) not in taken)

@@ -158,11 +158,9 @@ class PairedClients:
                     self._file(one.name).unlink(missing_ok=True)
             others = {each.casefold() for each in (*taken, *(one.name for one in active))}
             wanted = clean_label(client.name, MAX_NAME_CHARS) or "Obsidian"
-            numbered = (f"{wanted} {number}" for number in range(2, len(others) + 3))
-            name = next(each for each in (wanted, *numbered) if each.casefold() not in others)
             stored = replace(
                 client,
-                name=name,
+                name=declarations.free_name(wanted, others, str.casefold),
                 device=clean_label(client.device, MAX_DEVICE_CHARS),
                 token_hash=hash_token(token),
                 paired=self.now().isoformat(timespec="seconds"),
@@ -170,6 +168,12 @@ class PairedClients:
             )
             self._write(stored)
         return stored
+
+    def unknown_error(self, name: str) -> NotFound:
+        """Return the error for a name that no paired client has."""
+        names = [one.name for one in self.list_all()]
+        hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
+        return NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
 
     def revoke(self, name: str) -> PairedClient:
         """Take a client's token from it; from now on it may nothing.
@@ -181,9 +185,7 @@ class PairedClients:
         with self._locked():
             client = self.find(name)
             if client is None or client.revoked:
-                names = [one.name for one in self.list_all()]
-                hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
-                raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+                raise self.unknown_error(name)
             used = self.last_used(client)
             revoked = replace(client, token_hash="", revoked=self.now().isoformat(timespec="seconds"))
             self._write(revoked)

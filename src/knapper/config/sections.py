@@ -15,7 +15,7 @@ DEFAULT_PORT = 25_627
 """2, then K-N-A-P on a telephone's keys: assigned to nobody by IANA, and below what Kubernetes and systems give out."""
 
 _NO_LIMIT = "0 for no limit."
-_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
+KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 
 
 def _provider_key(provider: str) -> str:
@@ -100,7 +100,7 @@ class ModelSettings(SettingsSection):
     def checked(self) -> Self:
         """Return the section with the providers' keys in one place."""
         own = (self.openai_api_key, self.anthropic_api_key, self.fireworks_api_key, self.openrouter_api_key)
-        keys = tuple((provider, key) for provider, key in zip(_KEY_PROVIDERS, own, strict=True) if key)
+        keys = tuple((provider, key) for provider, key in zip(KEY_PROVIDERS, own, strict=True) if key)
         return replace(
             self, keys=keys, openai_api_key="", anthropic_api_key="", fireworks_api_key="", openrouter_api_key=""
         )

@@ -101,6 +101,8 @@ class ProviderAccount:
 class ProviderClient:
     """A client of one provider; its messages never contain the key, the query or text of the provider."""
 
+    caveat = ""
+
     def __init__(self, account: ProviderAccount) -> None:
         """Open the client.
 
@@ -179,15 +181,13 @@ _BRAVE_MAX_QUERY: Final = 400
 _BRAVE_MAX_COUNT: Final = 20
 
 
-class Brave:
+class Brave(ProviderClient):
     """The search provider Brave."""
-
-    caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
         """Open the client; errors are those of `ProviderClient`."""
         overrides = {"provider": "Brave", "key_header": "X-Subscription-Token"}
-        self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or BRAVE_URL))
+        super().__init__(replace(account, **overrides, base_url=account.base_url or BRAVE_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
         """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
@@ -196,7 +196,7 @@ class Brave:
             "count": str(min(count, _BRAVE_MAX_COUNT)),
             "text_decorations": "false",
         }
-        results = list_objects(self._calls.get("web/search", query_parameters), "web", "results")
+        results = list_objects(self.get("web/search", query_parameters), "web", "results")
         return collect_hits(
             (
                 (
@@ -209,10 +209,6 @@ class Brave:
             count,
         )
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
-
 
 def _strip_emphasis(text: str) -> str:
     """Strip the emphasis marks from titles and descriptions."""
@@ -222,19 +218,17 @@ def _strip_emphasis(text: str) -> str:
 SERPER_URL: Final = "https://google.serper.dev"
 
 
-class Serper:
+class Serper(ProviderClient):
     """The search provider Serper, which searches Google."""
-
-    caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
         """Open the client; errors are those of `ProviderClient`."""
         overrides = {"provider": "Serper", "key_header": "X-API-KEY"}
-        self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or SERPER_URL))
+        super().__init__(replace(account, **overrides, base_url=account.base_url or SERPER_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
         """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
-        results = list_objects(self._calls.post("search", {"q": query, "num": count}), "organic")
+        results = list_objects(self.post("search", {"q": query, "num": count}), "organic")
         return collect_hits(
             (
                 (read_text_field(row, "title"), read_text_field(row, "link"), read_text_field(row, "snippet"))
@@ -243,26 +237,20 @@ class Serper:
             count,
         )
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
-
 
 TAVILY_URL: Final = "https://api.tavily.com"
 
 
-class Tavily:
+class Tavily(ProviderClient):
     """The search provider Tavily."""
-
-    caveat = ""
 
     def __init__(self, account: ProviderAccount) -> None:
         """Open the client; errors are those of `ProviderClient`."""
-        self._calls = ProviderClient(replace(account, provider="Tavily", base_url=account.base_url or TAVILY_URL))
+        super().__init__(replace(account, provider="Tavily", base_url=account.base_url or TAVILY_URL))
 
     def search(self, query: str, count: int) -> list[WebHit]:
         """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
-        response = self._calls.post("search", {"query": query, "max_results": count, "search_depth": "basic"})
+        response = self.post("search", {"query": query, "max_results": count, "search_depth": "basic"})
         results = list_objects(response, "results")
         return collect_hits(
             (
@@ -271,10 +259,6 @@ class Tavily:
             ),
             count,
         )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
 
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -287,7 +271,7 @@ _TRACKING_PARAMETER: Final = re.compile(r"[?&]utm_source=openai\b")
 _MARKDOWN_LINK: Final = re.compile(r"\(?\[[^\]]{0,200}\]\([^)\s]{0,2000}\)\)?")
 
 
-class ModelSearch:
+class ModelSearch(ProviderClient):
     """Search through the web search tool of a model provider."""
 
     caveat = "The model may have answered without searching."
@@ -305,7 +289,7 @@ class ModelSearch:
                 code="search_key",
             )
         self._model = model
-        self._calls = ProviderClient(
+        super().__init__(
             replace(
                 account,
                 provider="the model's provider",
@@ -317,7 +301,7 @@ class ModelSearch:
 
     def search(self, query: str, count: int) -> list[WebHit]:
         """Return at most *count* pages, best first; errors are those of `ProviderClient`."""
-        response = self._calls.post(
+        response = self.post(
             "responses",
             {
                 "model": self._model,
@@ -333,10 +317,6 @@ class ModelSearch:
         sources = (source for item in output for source in list_objects(item, "action", "sources"))
         addresses = [_strip_tracking(read_text_field(source, "url")) for source in sources]
         return collect_hits([*_list_citations(output), *((_host_of(url), url, "") for url in addresses)], count)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._calls.close()
 
 
 def _list_citations(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:

@@ -314,38 +314,25 @@ def _extract_html(html: str, url: str) -> tuple[str, str, str]:
     html = trim_html(html)
     title, date, text = "", "", None
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
-        title, date = _extract_metadata(html, url)
+        tree = trafilatura.load_html(html)
+        if tree is not None:
+            strip_attributes(tree)
+            metadata = trafilatura.extract_metadata(tree, default_url=url)
+            title, date = metadata.title or "", metadata.date or ""
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
-        text = _extract_main_text(html, url)
+        tree = trafilatura.load_html(html)
+        if tree is not None:
+            strip_attributes(tree)
+            drop_unseen(tree)
+            text = trafilatura.extract(
+                tree, url=url, output_format="markdown", include_links=True, include_comments=False
+            )
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
-        text = text or _extract_all_text(html)
+        tree = None if text else trafilatura.load_html(html)
+        if tree is not None:
+            drop_unseen(tree)
+            text = trafilatura.html2txt(tree)
     return title, date, text or ""
-
-
-def _extract_metadata(html: str, url: str) -> tuple[str, str]:
-    tree = trafilatura.load_html(html)
-    if tree is None:
-        return "", ""
-    strip_attributes(tree)
-    metadata = trafilatura.extract_metadata(tree, default_url=url)
-    return metadata.title or "", metadata.date or ""
-
-
-def _extract_main_text(html: str, url: str) -> str | None:
-    tree = trafilatura.load_html(html)
-    if tree is None:
-        return ""
-    strip_attributes(tree)
-    drop_unseen(tree)
-    return trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
-
-
-def _extract_all_text(html: str) -> str:
-    tree = trafilatura.load_html(html)
-    if tree is None:
-        return ""
-    drop_unseen(tree)
-    return trafilatura.html2txt(tree)
 
 
 def _pdf_error() -> WrongType:

@@ -112,7 +112,13 @@ class HttpConnection(H11Protocol):
         del msg
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             name = secrets.token_hex(8)
-            for part in _bad_request_events(name):
+            hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
+            reply = security.error_reply(
+                BadInput("the request can't be read", hint=hint, code="bad_request"),
+                {"connection": "close", logs.REQUEST_ID_HEADER: name},
+            )
+            head = h11.Response(status_code=reply.status_code, headers=reply.raw_headers, reason=b"Bad Request")
+            for part in (head, h11.Data(data=bytes(reply.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(part) or b"")
             logs.REQUEST_LOG.info("%s - ? /… %d 0 ms", name, 400)
         self.transport.close()
@@ -141,17 +147,6 @@ class HttpConnection(H11Protocol):
     def _is_answering(self) -> bool:
         cycle = cast("RequestResponseCycle | None", self.cycle)  # uvicorn has none at first, but doesn't say so
         return cycle is not None and not cycle.response_complete
-
-
-def _bad_request_events(name: str) -> list[h11.Event]:
-    """Return the reply to an invalid request; *name* is its id in the log."""
-    hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
-    reply = security.error_reply(
-        BadInput("the request can't be read", hint=hint, code="bad_request"),
-        {"connection": "close", logs.REQUEST_ID_HEADER: name},
-    )
-    head = h11.Response(status_code=reply.status_code, headers=reply.raw_headers, reason=b"Bad Request")
-    return [head, h11.Data(data=bytes(reply.body)), h11.EndOfMessage()]
 
 
 _KEEP_ALIVE_S: Final = 30
@@ -262,8 +257,7 @@ def mount_jobs(service: JobService, hub: Hub, stop: StopSignal) -> Mount:
     specs = (
         *chat.chat_routes(service),
         *chat.session_routes(service),
-        *models.spending_routes(hub, service),
-        *models.model_access_routes(hub, service),
+        *models.model_routes(hub, service),
         *tasks.task_routes(service),
         *tasks.preset_routes(service),
         *runs.run_routes(service),
@@ -418,15 +412,15 @@ def mount_mcp(hub: Hub, threads: WorkerThreads, stop: StopSignal, *, preload_s: 
         stop: Set when the server stops; requests that wait for the import then are refused.
         preload_s: Time after the start, in seconds, from which on it is opened anyway.
     """
-    mcp = AppOpenedLater(lambda: _import_mcp(hub, threads), stop, preload_s)
+
+    def make() -> Starlette:
+        with workers.IMPORT_LOCK:
+            from knapper.server.mcp import http  # noqa: PLC0415 - a server's start needn't wait for it
+
+        return http.make_app(hub, threads)
+
+    mcp = AppOpenedLater(make, stop, preload_s)
     return mount_asgi(security.MCP_PATH, mcp, mcp.run)
-
-
-def _import_mcp(hub: Hub, threads: WorkerThreads) -> Starlette:
-    with workers.IMPORT_LOCK:
-        from knapper.server.mcp import http  # noqa: PLC0415 - a server's start needn't wait for it
-
-    return http.make_app(hub, threads)
 
 
 class AppOpenedLater:
@@ -487,25 +481,23 @@ class AppOpenedLater:
             await holding
 
     async def _hold(self, is_over: asyncio.Event) -> None:
+        """Open the app once it is wanted, and hold it to the end; after a failure, try again at a later request."""
         with contextlib.suppress(TimeoutError):
             _ = await asyncio.wait_for(self._is_wanted.wait(), self._preload_s)
         while self._opened is not None and not is_over.is_set():
-            await self._open(self._opened, is_over)
+            opened = self._opened
+            try:
+                app = await asyncio.to_thread(self._make)
+                async with app.router.lifespan_context(app):
+                    opened.set_result(app)
+                    _ = await is_over.wait()
+            except Exception as error:
+                if opened.done():
+                    raise
+                if repr(error) != self._logged:
+                    LOG.exception("MCP can't be opened; a request after %.0f s tries again", self._retry_pause_s)
+                self._logged, self._retry_at = repr(error), time.monotonic() + self._retry_pause_s
+                self._is_wanted.clear()
+                opened.set_exception(error)  # which each request of the next while raises
+                _ = opened.exception()
             _ = await self._is_wanted.wait()
-
-    async def _open(self, opened: asyncio.Future[Starlette], is_over: asyncio.Event) -> None:
-        """Open the app and hold it to the end; where that fails, leave the error to the requests of the next while."""
-        try:
-            app = await asyncio.to_thread(self._make)
-            async with app.router.lifespan_context(app):
-                opened.set_result(app)
-                _ = await is_over.wait()
-        except Exception as error:
-            if opened.done():
-                raise
-            if repr(error) != self._logged:
-                LOG.exception("MCP can't be opened; a request after %.0f s tries again", self._retry_pause_s)
-            self._logged, self._retry_at = repr(error), time.monotonic() + self._retry_pause_s
-            self._is_wanted.clear()
-            opened.set_exception(error)  # which each request raises
-            _ = opened.exception()

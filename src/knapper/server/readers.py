@@ -316,18 +316,14 @@ class ReaderPool:
         if self._most and self._under_way >= _SIDE_BY_SIDE:
             self._busy_at = time.monotonic()
             if len(self._readers) < self._most:
-                self._count_busy(vault, self._busy_at)
+                self._busy = [at for at in self._busy if self._busy_at - at < _BUSY_WITHIN_S]
+                self._busy.append(self._busy_at)
+                if len(self._busy) >= _BUSY_SEARCHES:
+                    self._begin_one(vault)
         try:
             yield
         finally:
             self._under_way -= 1
-
-    def _count_busy(self, vault: str, now: float) -> None:
-        """Count a search that came while others were under way, and begin a reader once there are enough."""
-        self._busy = [at for at in self._busy if now - at < _BUSY_WITHIN_S]
-        self._busy.append(now)
-        if len(self._busy) >= _BUSY_SEARCHES:
-            self._begin_one(vault)
 
     async def look(self, client: str, arguments: Mapping[str, object]) -> KnownState | None:
         """Look for changes together with all other searches that wait for that.
@@ -367,15 +363,30 @@ class ReaderPool:
         if not self._readers or tool not in SEARCH_TOOLS or state is None or not state.is_plain:
             return None
         vault = self._hub.name_for(client, str(arguments.get("vault") or ""))
-        content = json.dumps(_describe_request(client, vault, tool, arguments, state)).encode()
+        request: ReaderRequest = {
+            "client": client,
+            "vault": vault,
+            "tool": tool,
+            "arguments": arguments,
+            "as_of": state.freshness.as_of,
+            "uid": state.uid,
+            "generation": state.generation,
+        }
+        content = json.dumps(request).encode()
         reply = await self._ask(content, vault) if len(content) <= _MAX_REQUEST_BYTES else None
         if reply is None:
             return None
         (length,) = MARKS_HEAD.unpack_from(reply)
         start = MARKS_HEAD.size + length
         marks: list[str] = json.loads(reply[MARKS_HEAD.size : start])
-        if marks:
-            await self._threads.run("write", lambda: self._mark(client, vault, marks))
+
+        def mark() -> None:
+            context = self._hub.context(client=client, vault=vault)
+            for source in marks:
+                answers.mark_tainted(context, source)
+
+        if marks:  # recorded before the client is shown foreign text
+            await self._threads.run("write", mark)
         return reply[start:]
 
     async def _ask(self, content: bytes, vault: str) -> bytes | None:
@@ -390,7 +401,9 @@ class ReaderPool:
             self._drop(reader, error, vault)
             return None
         finally:
-            self._tell_freed()
+            if self._freed is not None and self._has_free_reader:
+                self._freed.set_result(None)
+                self._freed = None
         if outcome == ANSWERED:
             return reply
         level = logging.WARNING if outcome == FAILED else logging.DEBUG
@@ -405,20 +418,9 @@ class ReaderPool:
             self._freed = asyncio.get_running_loop().create_future()
         return self._freed
 
-    def _tell_freed(self) -> None:
-        if self._freed is not None and self._has_free_reader:
-            self._freed.set_result(None)
-            self._freed = None
-
     @property
     def _has_free_reader(self) -> bool:
         return not self._readers or any(reader.under_way < _ENOUGH for reader in self._readers)
-
-    def _mark(self, client: str, vault: str, sources: list[str]) -> None:
-        """Record that a client was shown foreign text, before it is."""
-        context = self._hub.context(client=client, vault=vault)
-        for source in sources:
-            answers.mark_tainted(context, source)
 
     def _look(self, vault: str) -> KnownState | None:
         """Bring an index up to date; return its state, or None where clients have to be told of the vault itself."""
@@ -492,20 +494,6 @@ class ReaderPool:
             self._end(reader)
         if self._ending:
             _ = await asyncio.wait(self._ending)
-
-
-def _describe_request(
-    client: str, vault: str, tool: str, arguments: Mapping[str, object], state: KnownState
-) -> ReaderRequest:
-    return {
-        "client": client,
-        "vault": vault,
-        "tool": tool,
-        "arguments": arguments,
-        "as_of": state.freshness.as_of,
-        "uid": state.uid,
-        "generation": state.generation,
-    }
 
 
 async def _start_process() -> _ReaderProcess:

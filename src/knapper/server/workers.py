@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import contextvars
 import ctypes
-import functools
 import logging
 import os
 import sys
@@ -381,11 +380,7 @@ FollowVault = Callable[["Engine", threading.Event], None]
 
 def engine_openers(hub: Hub) -> dict[str, OpenIndex]:
     """Return a function per vault that opens its index; called in the watcher's own thread."""
-    return {name: functools.partial(_open_engine, hub, name) for name in hub.vaults}
-
-
-def _open_engine(hub: Hub, name: str) -> "Engine":
-    return hub.open(name).engine
+    return {name: lambda name=name: hub.open(name).engine for name in hub.vaults}
 
 
 class WatcherStopped(KnapError):

@@ -76,7 +76,7 @@ def daily_note(
     settings = obsidian.read_daily_notes(context.view.root)
     path = settings.path(day)
     date = day.date().isoformat()
-    if _read_if_exists(context, path) is not None:
+    if reading.read_if_exists(context, path) is not None:
         return {**reading.read_file(context, path), "date": date, "created": False}
     if not create:
         hint = "create = true creates it"
@@ -157,7 +157,7 @@ def _append_entry(context: Context, text: str, now: datetime) -> WriteResult:
 
 def _try_append(context: Context, settings: DailyNotes, text: str, now: datetime) -> WriteResult:
     path = settings.path(now)
-    note = _read_if_exists(context, path)
+    note = reading.read_if_exists(context, path)
     notices: tuple[str, ...] = ()
     if note is not None:
         ends_blank = not note.raw or _ENDS_BLANK.search(note.raw)
@@ -196,13 +196,6 @@ def _fill_template(context: Context, settings: DailyNotes, day: datetime) -> tup
     except KnapError as error:
         return "", (f"the template of daily notes can't be used: {error.message}",)
     return settings.fill(parser.decode_text(template.raw), day), ()
-
-
-def _read_if_exists(context: Context, path: str) -> Note | None:
-    try:
-        return context.view.read(path)
-    except NotFound:
-        return None
 
 
 def _parse_date(context: Context, date: str) -> datetime:

@@ -51,7 +51,18 @@ def create_file(
         ConflictError: There is a file already.
         RefusedError: The path is hidden, ignored or outside the vault.
     """
-    return answers.submit_one(context, Create(path=path, content=content, properties=_parse_properties(frontmatter)))
+    properties: Mapping[str, JSONValue] | None = None
+    if not isinstance(frontmatter, str):
+        properties = frontmatter or None
+    elif frontmatter.strip():
+        try:
+            value: object = json.loads(frontmatter)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
+        if not is_object(value):
+            raise BadInput("frontmatter isn't an object", hint=_PROPERTIES_HINT, code="invalid_json")
+        properties = value
+    return answers.submit_one(context, Create(path=path, content=content, properties=properties))
 
 
 def write_file(context: Context, path: str, content: str, expected_hash: str) -> WriteResult:
@@ -181,20 +192,6 @@ def diff_rewrite(note: Note, content: str) -> str:
     request = Rewrite(path=note.path, content=content, base=note.hash)
     edit = text_edits.resolve_request(note, request, version=lambda _: None)
     return diff.unified_diff(note.raw, text_edits.apply_all(note, [edit]), note.path)
-
-
-def _parse_properties(frontmatter: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:
-    if not isinstance(frontmatter, str):
-        return frontmatter or None
-    if not frontmatter.strip():
-        return None
-    try:
-        value: object = json.loads(frontmatter)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
-    if not is_object(value):
-        raise BadInput("frontmatter isn't an object", hint=_PROPERTIES_HINT, code="invalid_json")
-    return value
 
 
 SectionOperation = Literal["replace", "replace_body", "append", "prepend"]

@@ -244,6 +244,14 @@ def read_lines(context: Context, path: str, first: int, last: int, *, line_numbe
     return _slice_answer(note, text_slice, line_numbers=line_numbers, is_foreign=is_foreign)
 
 
+def read_if_exists(context: Context, path: str) -> Note | None:
+    """Read a note, or return None where there is none."""
+    try:
+        return context.view.read(path)
+    except NotFound:
+        return None
+
+
 def read_note(context: Context, path: str) -> Note:
     """Read a note or another text file as a whole.
 

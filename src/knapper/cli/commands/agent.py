@@ -14,7 +14,6 @@ from knapper.jsontypes import JSONValue
 
 @click.command(
     "agent",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap agent", "which there are"),
         ("knap agent weekly-review", "propose links between notes that have none"),
@@ -26,8 +25,7 @@ from knapper.jsontypes import JSONValue
 @click.option("--model", default="", metavar="NAME", help="Model to use, such as ollama:qwen3.")
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of the agent allow it to apply.")
 @options.cap_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(
     global_options: GlobalOptions, name: str, model: str, *, may_apply: bool, **caps: Unpack[CapOptions]
 ) -> ExitCode:

@@ -31,7 +31,6 @@ class AskOptions(PipelineOptions, CapOptions):
 
 @click.command(
     "ask",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap ask "What did we decide about the garden?"', "an answer, or the passages that answer"),
         ('knap ask "What did we decide?" --model ollama:qwen3', "by this model"),
@@ -50,8 +49,7 @@ class AskOptions(PipelineOptions, CapOptions):
 @options.cap_options
 @options.pipeline_options
 @click.option("--passages", "passages_only", is_flag=True, help="Show passages even if a model is configured.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
     """Answer a question from the notes.
 

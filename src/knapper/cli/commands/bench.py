@@ -36,7 +36,6 @@ class BenchOptions(TypedDict):
 
 @click.group(
     "bench",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap bench agent --model ollama:qwen3", "try a model on tasks, and check the result")),
 )
 @options.shared_options
@@ -46,7 +45,6 @@ def command() -> None:
 
 @command.command(
     "agent",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap bench agent", "the configured model, each task once"),
         ("knap bench agent --model ollama:qwen3 --repeat 3", "this model, three times"),
@@ -66,8 +64,7 @@ def command() -> None:
 )
 @click.option("--only", multiple=True, metavar="TASK", help="Run only this task; repeatable.")
 @click.option("--list", "list_only", is_flag=True, help="List the tasks.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def agent(global_options: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
     """Try a model on tasks over a small made-up vault.
 

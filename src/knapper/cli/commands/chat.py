@@ -20,7 +20,6 @@ class ChatOptions(CapOptions):
 
 @click.command(
     "chat",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap chat", "continue where you left off"),
         ("knap chat --note Projects/Garden.md", "about one note"),
@@ -32,8 +31,7 @@ class ChatOptions(CapOptions):
 @click.option("--session", default="", metavar="ID", help="Continue this session.")
 @click.option("--new", is_flag=True, help="Start a new session.")
 @options.cap_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:
     """Chat with a model about the notes.
 

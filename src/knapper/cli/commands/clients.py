@@ -9,13 +9,10 @@ import click
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.config import declarations
-from knapper.errors import NotFound
 
 
 @click.group(
     "clients",
-    context_settings=options.CONTEXT_SETTINGS,
     no_args_is_help=True,
     epilog=options.examples(
         ("knap clients list", "who is paired, since when, and when last there"),
@@ -29,14 +26,12 @@ def command() -> None:
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap clients list", "who is paired"), ("knap clients list --all", "who was revoked lately, too")
     ),
 )
 @click.option("--all", "with_revoked", is_flag=True, help="Also those revoked in the last 90 days.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCode:
     """List the paired devices.
 
@@ -63,22 +58,15 @@ def list_clients(global_options: GlobalOptions, *, with_revoked: bool) -> ExitCo
     )
 
 
-@command.command(
-    "show",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap clients show Phone", "what is known of it")),
-)
+@command.command("show", epilog=options.examples(("knap clients show Phone", "what is known of it")))
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show what is known of a paired device."""
     stored = setup.read_settings(global_options).paired
     client = stored.find(name)
     if client is None:
-        names = [one.name for one in stored.list_all()]
-        hint = declarations.did_you_mean(name, names, "`knap clients list` shows those that are")
-        raise NotFound(f"no client '{name[:60]}' is paired", hint=hint, code="no_client")
+        raise stored.unknown_error(name)
     fields = client.as_dict(stored.last_used(client))
     text = "\n".join(f"{label:<10} {output.one_line(str(value))}" for label, value in fields.items() if value)
     return output.print_result(global_options, fields, text)
@@ -86,12 +74,10 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
 
 @command.command(
     "revoke",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap clients revoke Phone", "takes effect at once, also while the server runs")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def revoke(global_options: GlobalOptions, name: str) -> ExitCode:
     """Take a paired device's rights away at once.
 

@@ -170,7 +170,6 @@ _SHELL = click.Choice(SHELLS)
 
 @click.group(
     "completion",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap completion install", "for your shell, in every new terminal"),
         ('eval "$(knap completion bash)"', "in this bash or zsh alone"),
@@ -193,7 +192,6 @@ def _add_printing_command(shell: Shell, use: str) -> None:
 
     @command.command(
         shell,
-        context_settings=options.CONTEXT_SETTINGS,
         epilog=options.examples((use, "complete in this shell")),
         help=f"Print the script for {'PowerShell' if shell == 'powershell' else shell}.",
     )
@@ -214,15 +212,13 @@ _add_printing_command("powershell", "knap completion powershell | Out-String | I
 
 @command.command(
     "install",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap completion install", "for the shell that SHELL names"),
         ("knap completion install zsh", "for zsh"),
     ),
 )
 @click.argument("shell", required=False, type=_SHELL)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def install(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
     """Install the script where your shell looks for it.
 
@@ -240,12 +236,10 @@ def install(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
 
 @command.command(
     "uninstall",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap completion uninstall zsh", "the script, and the line in .zshrc")),
 )
 @click.argument("shell", required=False, type=_SHELL)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def uninstall(global_options: GlobalOptions, shell: Shell | None) -> ExitCode:
     """Remove the script, and the line that reads it."""
     shell, places = _find(shell)

@@ -28,7 +28,6 @@ def render_settings(settings: Settings) -> str:
 @click.group(
     "config",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap config", "each setting, its value and its source"),
         ("knap config set model.name ollama:qwen3:8b", "write one into the file"),
@@ -66,13 +65,8 @@ def command(ctx: click.Context) -> ExitCode | None:
     return ExitCode.OK
 
 
-@command.command(
-    "path",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(('$EDITOR "$(knap config path)"', "change the settings")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("path", epilog=options.examples(('$EDITOR "$(knap config path)"', "change the settings")))
+@options.pass_options
 def path(global_options: GlobalOptions) -> ExitCode:
     """Print the path of the configuration file.
 
@@ -86,7 +80,6 @@ def path(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "set",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap config set model.name ollama:qwen3:8b", "the model that answers"),
         ("knap config set vaults.Notes.path ~/Notes", "a vault of that name"),
@@ -95,8 +88,7 @@ def path(global_options: GlobalOptions) -> ExitCode:
 )
 @click.argument("name")
 @click.argument("value")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCode:
     """Set a setting in the configuration file.
 
@@ -107,26 +99,16 @@ def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCod
     return _change(global_options, name, parts, editing.parse_value(parts, value))
 
 
-@command.command(
-    "unset",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap config unset model.name", "back to the default")),
-)
+@command.command("unset", epilog=options.examples(("knap config unset model.name", "back to the default")))
 @click.argument("name")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def unset_command(global_options: GlobalOptions, name: str) -> ExitCode:
     """Remove a setting from the configuration file."""
     return _change(global_options, name, editing.parse_name(name), None)
 
 
-@command.command(
-    "edit",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("EDITOR=nano knap config edit", "in the editor of your choice")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("edit", epilog=options.examples(("EDITOR=nano knap config edit", "in the editor of your choice")))
+@options.pass_options
 def edit(global_options: GlobalOptions) -> ExitCode:
     """Open the configuration file in your editor.
 

@@ -19,7 +19,6 @@ _DARK_HALVES = {"11": "█", "10": "▀", "01": "▄", "00": " "}
 
 @click.command(
     "connect",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap connect", "a code to type into the plugin, and a link that opens it"),
         ("knap connect --open", "open the link here, in Obsidian"),
@@ -32,8 +31,7 @@ _DARK_HALVES = {"11": "█", "10": "▀", "01": "▄", "00": " "}
     "--address", default="", metavar="URL", help="Where the device finds the server.  [default: the running server]"
 )
 @click.option("--open", "opens", is_flag=True, help="Open the link in Obsidian on this computer.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, name: str, address: str, *, opens: bool) -> ExitCode:
     """Make a code that pairs Obsidian with the server.
 

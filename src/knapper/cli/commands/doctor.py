@@ -438,7 +438,15 @@ def check_watching(settings: Settings) -> CheckResult:
 
 def _notices_save(folder: Path) -> bool:
     stop = threading.Event()
-    writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
+
+    def save_repeatedly() -> None:  # the watcher may start late
+        number = 0
+        while not stop.wait(0.05):
+            number += 1
+            with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
+                private.write_text(folder / "note.md", str(number))
+
+    writer = threading.Thread(target=save_repeatedly)
     writer.start()
     try:
         changes = watchfiles.watch(
@@ -448,15 +456,6 @@ def _notices_save(folder: Path) -> bool:
     finally:
         stop.set()
         writer.join()
-
-
-def _save_repeatedly(folder: Path, stop: threading.Event) -> None:
-    """Save again and again: the watcher may start late."""
-    number = 0
-    while not stop.wait(0.05):
-        number += 1
-        with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
-            private.write_text(folder / "note.md", str(number))
 
 
 _MAX_NAMED_FILES = 3
@@ -567,7 +566,6 @@ def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
 
 @click.command(
     "doctor",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap doctor", "what works here, and what to do about the rest"),
         ("knap -v work doctor --json", "for programs"),
@@ -575,8 +573,7 @@ def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
     ),
 )
 @click.option("--repair", is_flag=True, help="First mend what is damaged of index, journal, proposals and sessions.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """Check the installation and the vault, and suggest fixes.
 
@@ -585,8 +582,5 @@ def command(global_options: GlobalOptions, *, repair: bool) -> ExitCode:
     """
     results = [*(repair_index(global_options) if repair else ()), *run_checks(global_options)]
     has_failure = any(each.state == "fail" for each in results)
-    if global_options.as_json:
-        output.write_json(checks_as_dict(results))
-    else:
-        output.write(global_options, render_checks(results))
+    output.write_either(global_options, checks_as_dict(results), render_checks(results))
     return ExitCode.NOTHING if has_failure else ExitCode.OK

@@ -12,7 +12,6 @@ from knapper.config import editing
 
 @click.command(
     "e5",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap e5", "makes the model, and shows how long this vault would take"),
         ("knap e5 --use", "and searches with it from now on"),
@@ -21,8 +20,7 @@ from knapper.config import editing
 )
 @click.option("--use", is_flag=True, help="Set embeddings.kind to e5: the index gets new vectors in the background.")
 @click.option("--anew", is_flag=True, help="Make the model again even if there is one.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, *, use: bool, anew: bool) -> ExitCode:
     """Make a transformer for search across languages.
 

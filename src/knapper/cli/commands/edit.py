@@ -25,7 +25,6 @@ class EditOptions(writing.ChangeOptions):
 @click.command(
     "edit",
     cls=TextCommand,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edit Garden.md 'every evening' 'twice a day'", "old text, new text"),
         ("knap edit Garden.md tomato potato --count 3", "if it occurs exactly three times"),
@@ -42,8 +41,7 @@ class EditOptions(writing.ChangeOptions):
 )
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack[EditOptions]) -> ExitCode:
     """Change text in a note.
 

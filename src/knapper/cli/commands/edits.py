@@ -42,7 +42,6 @@ _DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would 
 @click.group(
     "edits",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits", "pending proposals"),
         ("knap edits review", "review the newest with single keys"),
@@ -55,14 +54,11 @@ _DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would 
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List, show, accept and reject proposed changes."""
-    if ctx.invoked_subcommand:
-        return None
-    return _list_proposals(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS, every=False)
+    return None if ctx.invoked_subcommand else ctx.invoke(listed, number=shapes.MAX_RESULTS)
 
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits list", "pending proposals"),
         ("knap edits list --all -n 50", "decided and expired ones, too"),
@@ -72,21 +68,22 @@ def command(ctx: click.Context) -> ExitCode | None:
 @click.option("--all", "every", is_flag=True, help="Include decided and expired proposals.")
 @click.option("--path", default="", metavar="PATH", help="Only proposals for this note or folder.")
 @options.limit_option(20, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def listed(global_options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
     """List pending proposals, newest first."""
-    return _list_proposals(global_options, path, number, every=every)
+    with setup.open_vault(global_options) as context:
+        answer = (
+            proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
+        )
+    return output.print_listing(global_options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
 @command.command(
     "show",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap edits show 1m81003qv-wahm1gf6", "by file and hunk, with the digest to accept it")),
 )
 @click.argument("proposal", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def show(global_options: GlobalOptions, proposal: str) -> ExitCode:
     """Show a proposal against the current notes."""
     with setup.open_vault(global_options) as context:
@@ -102,7 +99,6 @@ def show(global_options: GlobalOptions, proposal: str) -> ExitCode:
 
 @command.command(
     "accept",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits accept 1m81003qv-wahm1gf6", "shows it, and asks"),
         ("knap edits accept 1m81003qv-wahm1gf6 --digest 5d…", "if it is what was shown with this digest"),
@@ -121,8 +117,7 @@ def show(global_options: GlobalOptions, proposal: str) -> ExitCode:
     help="Fail unless the proposal still has the digest that `knap edits show` printed.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Accept without asking.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def accept(global_options: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> ExitCode:
     """Apply a proposal or a part of it.
 
@@ -148,7 +143,6 @@ def accept(global_options: GlobalOptions, proposal: str, **own: Unpack[AcceptOpt
 
 @command.command(
     "reject",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "all of it"),
         ("knap edits reject 1m81003qv-wahm1gf6 --hunk 2.1", "a part"),
@@ -159,8 +153,7 @@ def accept(global_options: GlobalOptions, proposal: str, **own: Unpack[AcceptOpt
 @_HUNK_OPTION
 @_DRY_RUN_OPTION
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record with the proposal.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def reject(global_options: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
     """Reject a proposal or a part of it."""
     with _open_vault(global_options, dry_run=own["dry_run"]) as context:
@@ -170,7 +163,6 @@ def reject(global_options: GlobalOptions, proposal: str, reason: str, **own: Unp
 
 @command.command(
     "review",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits review", "the newest pending one"),
         ("knap edits review 1m81003qv-wahm1gf6", "this one"),
@@ -179,8 +171,7 @@ def reject(global_options: GlobalOptions, proposal: str, reason: str, **own: Unp
 )
 @click.argument("proposal", default="", metavar="[ID]")
 @_DRY_RUN_OPTION
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def review(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Review a proposal change by change, with single keys.
 
@@ -203,13 +194,11 @@ def review(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> Ex
 
 @command.command(
     "draw",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap edits draw 1m81003qv-wahm1gf6", "see it where it would go, in any editor")),
 )
 @click.argument("proposal", metavar="ID")
 @_DRY_RUN_OPTION
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def draw(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Write a proposal's pending edits into its notes as blocks.
 
@@ -222,7 +211,6 @@ def draw(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> Exit
 
 @command.command(
     "blocks",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits blocks Garden.md", "pending edits in the note"),
         ("knap edits blocks Garden.md --accept 1f2e3d4c-5b6a79", "one of them"),
@@ -245,8 +233,7 @@ def draw(global_options: GlobalOptions, proposal: str, *, dry_run: bool) -> Exit
     help="Replace the block with the old text; an ID or all, repeatable.",
 )
 @_DRY_RUN_OPTION
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def blocks(
     global_options: GlobalOptions, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
 ) -> ExitCode:
@@ -264,14 +251,6 @@ def blocks(
 
 def _open_vault(options: GlobalOptions, *, dry_run: bool) -> Context:
     return replace(setup.open_vault(options), submit_options=SubmitOptions(dry_run=dry_run))
-
-
-def _list_proposals(options: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
-    with setup.open_vault(options) as context:
-        answer = (
-            proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
-        )
-    return output.print_listing(options, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
 def _waiting_proposals(context: Context, path: str, number: int) -> ProposalList:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -92,15 +92,15 @@ def read_measures(file: Path) -> Measures:
     measures: dict[str, Mapping[str, float]] = {}
     for number, row in enumerate(rows, 1):
         fields = row if is_object(row) else {}
-        values = {name: float(value) for name in COMPARED if _is_measure(value := fields.get(name))}
+        values = {
+            name: float(value)
+            for name in COMPARED
+            if isinstance(value := fields.get(name), int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        }
         if not isinstance(fields.get("id"), str) or len(values) < len(COMPARED):
             raise BadInput(f"{file}: query {number} has no id, or lacks a measure from 0 to 1", hint=_HINT)
         measures[str(fields["id"])] = values
     return measures
-
-
-def _is_measure(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def compare_measures(before: Measures, now: Measures) -> dict[str, Difference]:
@@ -376,7 +376,6 @@ _DEPTH = 10
 
 @click.command(
     "eval",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap eval mine", "mine/vault, mine/queries.jsonl and mine/notes.tsv"),
         ("knap eval mine --mode keyword", "by words only"),
@@ -396,8 +395,7 @@ _DEPTH = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Compare with the result of another configuration, made by --per-query --json.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(
     global_options: GlobalOptions, folder: Path, mode: SearchMode, *, per_query: bool, against: Path | None
 ) -> ExitCode:
@@ -445,10 +443,7 @@ def command(
             **{name: one.as_dict() for name, one in differences.items()},
         }
         texts.append(render_differences(differences, shared))
-    if global_options.as_json:
-        output.write_json(result)
-    else:
-        output.write(global_options, "\n\n".join(texts))
+    output.write_either(global_options, result, "\n\n".join(texts))
     return ExitCode.OK
 
 

@@ -23,7 +23,6 @@ class FindOptions(inputs.FilterOptions):
 
 @click.command(
     "find",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap find --tag work --property status=open", "all conditions must match"),
         ("knap find --property due --sort due --field due", "by a property, and show it"),
@@ -51,8 +50,7 @@ class FindOptions(inputs.FilterOptions):
     metavar="NAME",
     help="Also show modified, created, size, tags, aliases, preview or a property; repeatable.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
     """List notes by folder, tag, property, date and words."""
     answer = calls.call(

@@ -28,7 +28,6 @@ class HistoryOptions(TypedDict):
 
 @click.command(
     "history",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap history", "by pieces of work, that with the latest step first"),
         ("knap history --run r260314-092653-a1b2c3d4", "all of one: a run, session, proposal or change"),
@@ -43,8 +42,7 @@ class HistoryOptions(TypedDict):
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="Only steps about this note or folder.")
 @click.option("--since", default="", metavar="TIME", help="Only steps since then, such as 2026-01-31 or 2h.")
 @click.option("--before", default="", metavar="PLACE", help="Only steps before a time, or before the end of a page.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, **own: Unpack[HistoryOptions]) -> ExitCode:
     """List what was asked, found, proposed and done, by pieces of work.
 

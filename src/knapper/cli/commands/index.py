@@ -21,7 +21,6 @@ _MANY_CHUNKS = 50_000
 
 @click.command(
     "index",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap index", "update with what changed"),
         ("knap index --full", "delete the index and rebuild it"),
@@ -30,8 +29,7 @@ _MANY_CHUNKS = 50_000
 )
 @click.option("--full", is_flag=True, help="Delete the index and rebuild it.")
 @click.option("--no-embed", is_flag=True, help="Don't compute the vectors for search by meaning.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> ExitCode:
     """Build or update the search index.
 
@@ -56,10 +54,7 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
         seconds=time.monotonic() - start,
         is_published=not setup.read_settings(global_options).vault.has_files,
     )
-    if global_options.as_json:
-        output.write_json(summary.as_dict())
-    else:
-        output.write(global_options, summary.text())
+    output.write_either(global_options, summary.as_dict(), summary.text())
     if failed is not None:
         # What was indexed is there, and is published by the next run.
         raise failed

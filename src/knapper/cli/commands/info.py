@@ -10,15 +10,13 @@ from knapper.cli.render import notes
 
 @click.command(
     "info",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap info Garden.md", "outline, properties, tags, tasks, links"),
         ("knap info Garden.md --json", "for programs; with the hash that `knap write` asks for"),
     ),
 )
 @click.argument("path")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str) -> ExitCode:
     """Show a note's properties, links, tags and outline.
 

@@ -13,7 +13,6 @@ _NUMBER = 100
 
 @click.group(
     "links",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap links in Garden", "who links to it"),
         ("knap links out Garden.md", "where its links lead"),
@@ -28,13 +27,11 @@ def command() -> None:
 
 @command.command(
     "in",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap links in Garden", "by name"), ("knap links in Plans/Week", "with its folder")),
 )
 @click.argument("note")
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def incoming(global_options: GlobalOptions, note: str, number: int) -> ExitCode:
     """List the files that link to a note."""
     answer = calls.call(global_options, "links.find_backlinks", note_name=note, limit=number)
@@ -43,15 +40,10 @@ def incoming(global_options: GlobalOptions, note: str, number: int) -> ExitCode:
     return output.print_listing(global_options, answer, changes.render_backlinks(answer), nothing="nothing links there")
 
 
-@command.command(
-    "out",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")),
-)
+@command.command("out", epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")))
 @click.argument("path")
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def outgoing(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     """List the links of a note and their targets."""
     answer = calls.call(global_options, "links.find_outlinks", path=path, limit=number)
@@ -60,13 +52,11 @@ def outgoing(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
 
 @command.command(
     "broken",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap links broken", "in all notes"), ("knap links broken Projects", "below a folder")),
 )
 @click.argument("path", default="")
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def broken(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     """List the links whose target is missing.
 
@@ -78,14 +68,9 @@ def broken(global_options: GlobalOptions, path: str, number: int) -> ExitCode:
     )
 
 
-@command.command(
-    "orphans",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
-)
+@command.command("orphans", epilog=options.examples(("knap links orphans", "linked by none, and linking to none")))
 @options.limit_option(_NUMBER, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def orphans(global_options: GlobalOptions, number: int) -> ExitCode:
     """List the notes without incoming or outgoing links."""
     answer = calls.call(global_options, "links.orphans", limit=number)

@@ -24,7 +24,6 @@ class LogOptions(TypedDict):
 
 @click.command(
     "log",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap log", "the newest first, with the ids that `knap undo` takes"),
         ("knap log Projects -n 5", "of a note or a folder"),
@@ -37,8 +36,7 @@ class LogOptions(TypedDict):
 @click.option("--run", default="", metavar="ID", help="Only changes by this run.")
 @click.option("--proposal", default="", metavar="ID", help="Only changes from accepting this proposal.")
 @click.option("--since", default="", metavar="TIME", help="Only changes since then, such as 2026-01-31 or 2h.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:
     """List changes: what, by whom and why.
 

@@ -70,7 +70,6 @@ def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(
     "mcp",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp", "as a client starts it"),
         ("knap mcp --vault Notes --profile read-only", "one vault, and no tool that changes it"),
@@ -122,7 +121,6 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
 
 @command.command(
     "install",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp install", "list the clients that are installed here, and where their settings are"),
         ("knap mcp install cursor --vault ~/Notes", "with one vault"),
@@ -134,8 +132,7 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
 @click.option("--name", default="knapper", show_default=True, help="Name of the entry.")
 @click.option("--file", default="", metavar="FILE", help="Settings file of the client, if it isn't in the usual place.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def install(global_options: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) -> ExitCode:
     """Add this server to a client's settings.
 
@@ -172,7 +169,6 @@ def install(global_options: GlobalOptions, client: str, **own: Unpack[McpInstall
 
 @command.command(
     "uninstall",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp uninstall cursor", "take the server out of one client"),
         ("knap mcp uninstall --all --dry-run", "which clients have it"),
@@ -183,8 +179,7 @@ def install(global_options: GlobalOptions, client: str, **own: Unpack[McpInstall
 @click.option("--name", default="knapper", show_default=True, help="Name of the entry.")
 @click.option("--file", default="", metavar="FILE", help="Settings file of the client, if it isn't in the usual place.")
 @click.option("--dry-run", is_flag=True, help="Show what would be taken out without writing it.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def uninstall(global_options: GlobalOptions, **own: Unpack[McpUninstallOptions]) -> ExitCode:
     """Take this server out of clients' settings.
 
@@ -210,16 +205,12 @@ def uninstall(global_options: GlobalOptions, **own: Unpack[McpUninstallOptions])
     has_failed = any(not report["success"] for report in reports)
     lines = [_render_uninstall(report, dry_run=own["dry_run"]) for report in reports]
     answer = {"success": not has_failed, "results": reports, "dry_run": own["dry_run"]}
-    if global_options.as_json:
-        output.write_json(answer)
-    else:
-        output.write(global_options, "\n".join(map(output.one_line, lines)) or "no client has it")
+    output.write_either(global_options, answer, "\n".join(map(output.one_line, lines)) or "no client has it")
     return ExitCode.SETUP if has_failed else ExitCode.OK
 
 
 @command.command(
     "status",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp status", "start what each client would, and make one call"),
         ("knap mcp status --no-try --json", "only look at the settings"),
@@ -235,8 +226,7 @@ def uninstall(global_options: GlobalOptions, **own: Unpack[McpUninstallOptions])
     help="Seconds for a trial.",
 )
 @click.option("--name", default="knapper", show_default=True, help="Name of the entry.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def status(global_options: GlobalOptions, **own: Unpack[McpStatusOptions]) -> ExitCode:
     """Show which clients have this server, and try it.
 
@@ -248,10 +238,8 @@ def status(global_options: GlobalOptions, **own: Unpack[McpStatusOptions]) -> Ex
         clients.detect_machine(), name=own["name"], timeout_s=own["timeout_s"] if own["is_trying"] else 0
     )
     has_failed = any(row.state == "failed" for row in rows)
-    if global_options.as_json:
-        output.write_json({"success": not has_failed, "results": [row.as_dict() for row in rows]})
-    else:
-        output.write(global_options, launching.render_connections(rows))
+    answer = {"success": not has_failed, "results": [row.as_dict() for row in rows]}
+    output.write_either(global_options, answer, launching.render_connections(rows))
     return ExitCode.SETUP if has_failed else ExitCode.OK
 
 

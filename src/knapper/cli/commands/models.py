@@ -11,10 +11,10 @@ from knapper.app import models
 from knapper.cli import inputs, options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
+from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, SetupError
 from knapper.jsontypes import strings_in
 
-_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME = "nobody"
 """A name that no key is stored under."""
 _MAX_SHOWN = 20
@@ -26,7 +26,6 @@ _NO_MODEL = (
 @click.group(
     "models",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models", "what is configured, and what is reachable"),
         ("knap models key openai", "store a key in the system's keyring"),
@@ -70,7 +69,6 @@ def command(ctx: click.Context) -> ExitCode | None:
 
 @command.command(
     "key",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models key openai", "asks for the key without showing it"),
         ("knap models key openai --remove", "removes it from the keyring"),
@@ -78,16 +76,15 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.argument("provider", metavar="PROVIDER|ADDRESS", type=options.TEXT)
 @click.option("--remove", is_flag=True, help="Remove the key from the keyring.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def key(global_options: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     """Store a key in the system's keyring.
 
     The key belongs to a provider, or to the server at an address.
     """
-    if provider not in _KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
+    if provider not in KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
         raise BadInput(
-            f"'{provider}' is no provider", hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address like http://host/v1"
+            f"'{provider}' is no provider", hint=f"give {', '.join(KEY_PROVIDERS)}, or an address like http://host/v1"
         )
     secret = ""
     if not remove:

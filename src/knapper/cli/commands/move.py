@@ -13,7 +13,6 @@ from knapper.tools import files
 
 @click.command(
     "move",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap move Shed.md Projects/", "into a folder, created if missing"),
         ("knap move Shed.md 'Garden house.md'", "another name"),
@@ -24,8 +23,7 @@ from knapper.tools import files
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.argument("destination")
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(
     global_options: GlobalOptions, sources: tuple[str, ...], destination: str, **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:

@@ -21,7 +21,6 @@ class NewOptions(writing.ChangeOptions):
 
 @click.command(
     "new",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap new Inbox/Idea.md --text 'Paint the shed'", "with a line of text"),
         ("pbpaste | knap new Inbox/Clip.md --text -", "from the standard input"),
@@ -32,8 +31,7 @@ class NewOptions(writing.ChangeOptions):
 @click.option("-t", "--text", default="", metavar="TEXT|-", help="Text of the note; - reads standard input.")
 @click.option("-p", "--prop", multiple=True, metavar="NAME=VALUE", help="Property of the note; repeatable.")
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCode:
     """Create a note.
 

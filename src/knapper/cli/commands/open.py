@@ -216,7 +216,6 @@ class OpenOptions(TypedDict):
 
 @click.command(
     "open",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap open Garden", "in Obsidian if the vault is one of its own, else in your editor"),
         ('knap open "Garden plan" --heading Watering', "at this heading"),
@@ -229,8 +228,7 @@ class OpenOptions(TypedDict):
 @click.option("--heading", default="", metavar="HEADING", type=options.TEXT, help="Show the section of this heading.")
 @click.option("--in", "place", type=click.Choice(get_args(OpenPlace)), help="Where to open it.")
 @click.option("--print", "only_print", is_flag=True, help="Print Obsidian's address of it, and open nothing.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, note: str, **own: Unpack[OpenOptions]) -> ExitCode:
     """Open a note in Obsidian or in your editor.
 

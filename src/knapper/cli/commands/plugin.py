@@ -35,7 +35,6 @@ _RESTART: Final = (
 
 @click.group(
     "plugin",
-    context_settings=options.CONTEXT_SETTINGS,
     no_args_is_help=True,
     epilog=options.examples(
         ("knap plugin install --enable --open", "install it, switch it on, and pair it"),
@@ -50,7 +49,6 @@ def command() -> None:
 
 @command.command(
     "install",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap plugin install", "into .obsidian/plugins/knapper of the vault"),
         ("knap plugin install --vault ~/Notes --enable", "and switch it on"),
@@ -60,8 +58,7 @@ def command() -> None:
 @click.option("--enable", is_flag=True, help="Add it to Obsidian's list of enabled plugins.")
 @click.option("--open", "opens", is_flag=True, help="Open Obsidian with a link that pairs the plugin.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def install(global_options: GlobalOptions, *, enable: bool, opens: bool, dry_run: bool) -> ExitCode:
     """Install or update the plugin in a vault.
 
@@ -92,15 +89,13 @@ def install(global_options: GlobalOptions, *, enable: bool, opens: bool, dry_run
 
 @command.command(
     "uninstall",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap plugin uninstall", "its settings stay"), ("knap plugin uninstall --data", "its settings, too")
     ),
 )
 @click.option("--data", "with_data", is_flag=True, help="Remove the plugin's settings (data.json), too.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def uninstall(global_options: GlobalOptions, *, with_data: bool, dry_run: bool) -> ExitCode:
     """Remove the plugin from a vault.
 
@@ -114,13 +109,8 @@ def uninstall(global_options: GlobalOptions, *, with_data: bool, dry_run: bool) 
     return output.print_result(global_options, answer, text)
 
 
-@command.command(
-    "status",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap plugin status", "installed, enabled, and which version")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("status", epilog=options.examples(("knap plugin status", "installed, enabled, and which version")))
+@options.pass_options
 def status(global_options: GlobalOptions) -> ExitCode:
     """Show whether the plugin is in a vault, and which version.
 

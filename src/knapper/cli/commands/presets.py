@@ -1,6 +1,6 @@
 """List, show, save and delete presets."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Unpack
@@ -59,7 +59,6 @@ class PresetOptions(AgentOptions):
 @click.group(
     "presets",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets", "saved presets"),
         ("knap presets show", "the defaults of a task"),
@@ -72,34 +71,29 @@ class PresetOptions(AgentOptions):
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List, show, save and delete presets for `knap ask`."""
-    if ctx.invoked_subcommand:
-        return None
-    return _list_presets(ctx.ensure_object(GlobalOptions))
+    return None if ctx.invoked_subcommand else ctx.invoke(listed)
 
 
-@command.command(
-    "list",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap presets list --json", "for programs")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("list", epilog=options.examples(("knap presets list --json", "for programs")))
+@options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the saved presets by name."""
-    return _list_presets(global_options)
+    with _open_presets(global_options) as client_presets:
+        saved = client_presets.presets.list()
+    rows: list[JSONValue] = [one.as_dict() for one in saved]
+    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
+    return output.print_listing(global_options, answer, _render_presets(saved), nothing="no preset is saved")
 
 
 @command.command(
     "show",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets show careful", "which agents, which notes, which edits"),
         ("knap presets show", "the defaults: the configuration, and the agents used last"),
     ),
 )
 @click.argument("name", default="", metavar="[NAME]", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
     with _open_presets(global_options) as client_presets:
@@ -108,12 +102,11 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     lines = [f"{label:<8}{text}" for label, text in rows.items()]
     if preset.name:
         lines = [click.style(plain(preset.name), fg="yellow"), *lines]
-    return _print_preset(global_options, preset, "\n".join(lines))
+    return output.print_result(global_options, preset.as_dict(), "\n".join(lines))
 
 
 @command.command(
     "save",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets save mine", "the defaults: the configuration, and the agents used last"),
         ("knap presets save careful --depth 1 --editable current --can add", "with these choices"),
@@ -130,8 +123,7 @@ def show(global_options: GlobalOptions, name: str) -> ExitCode:
     type=options.TEXT,
     help="Exclude the notes below this folder, and notes that only they link to; repeatable.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
     """Save the current choices as a preset.
 
@@ -157,27 +149,20 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
         ).apply_to(client_presets.default(own["preset"]))
         client_presets.presets.save(replace(preset, name=name))
         saved = client_presets.presets.find(name)
-    return _print_preset(global_options, saved, _render_presets([saved]), replaced=is_known)
+    return output.print_result(global_options, {**saved.as_dict(), "replaced": is_known}, _render_presets([saved]))
 
 
-@command.command(
-    "delete",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap presets delete careful", "delete it")),
-)
+@command.command("delete", epilog=options.examples(("knap presets delete careful", "delete it")))
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def delete(global_options: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
     with _open_presets(global_options) as client_presets:
         preset = client_presets.presets.find(name)
         client_presets.presets.delete(name)
-    if global_options.as_json:
-        output.write_json({"success": True, "name": preset.name, "deleted": True})
-    else:
-        output.write(global_options, f"{output.plain(preset.name)} deleted")
-    return ExitCode.OK
+    return output.print_result(
+        global_options, {"name": preset.name, "deleted": True}, f"{output.plain(preset.name)} deleted"
+    )
 
 
 @contextmanager
@@ -187,20 +172,3 @@ def _open_presets(options: GlobalOptions) -> Generator[VaultPresets]:
         clients.open_vault_presets(hub) as client_presets,
     ):
         yield client_presets
-
-
-def _list_presets(options: GlobalOptions) -> ExitCode:
-    with _open_presets(options) as client_presets:
-        saved = client_presets.presets.list()
-    rows: list[JSONValue] = [one.as_dict() for one in saved]
-    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    return output.print_listing(options, answer, _render_presets(saved), nothing="no preset is saved")
-
-
-def _print_preset(options: GlobalOptions, preset: Preset, text: str, **more: bool) -> ExitCode:
-    if options.as_json:
-        fields: Mapping[str, object] = {"success": True, **preset.as_dict(), **more}
-        output.write_json(fields)
-    else:
-        output.write(options, text)
-    return ExitCode.OK

@@ -48,7 +48,6 @@ class _PropsArguments:
 @click.command(
     "props",
     cls=TextCommand,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap props Garden.md", "show them"),
         ("knap props Garden.md set status done", "keeps the property's type"),
@@ -63,8 +62,7 @@ class _PropsArguments:
 @click.option("--tag", multiple=True, metavar="TAG", help="All notes with this tag or one nested below it; repeatable.")
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOptions]) -> ExitCode:
     """Show and change the properties of notes.
 

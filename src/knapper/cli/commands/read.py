@@ -27,7 +27,6 @@ class ReadOptions(TypedDict):
 
 @click.command(
     "read",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap read Garden.md", "the note as it is"),
         ('knap read Garden.md --section "## Watering"', "one section"),
@@ -39,8 +38,7 @@ class ReadOptions(TypedDict):
 @click.option("-s", "--section", default="", metavar="HEADING", help="Only the section under this heading.")
 @click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- means from A to the end.")
 @click.option("-n", "--numbers", is_flag=True, help="Prefix each line with its number.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:
     """Show a note or a part of it.
 

@@ -20,7 +20,6 @@ class RmOptions(writing.ChangeOptions):
 
 @click.command(
     "rm",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap rm Inbox/Old.md", "into the trash that the vault's settings name"),
         ("knap rm A.md B.md -m 'merged into C'", "several, and why"),
@@ -32,8 +31,7 @@ class RmOptions(writing.ChangeOptions):
 @click.option("--restore", is_flag=True, help="Restore files from the vault's own trash.")
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions]) -> ExitCode:
     """Move files to the trash, or restore them.
 

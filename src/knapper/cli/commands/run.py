@@ -30,7 +30,6 @@ class DefaultCommandGroup(click.Group):
 @click.group(
     "run",
     cls=DefaultCommandGroup,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap run "Compare our three suppliers"', "an answer combined from parts, with citations"),
         ('knap run "Plan the move" --strategy planning', "with this strategy"),
@@ -50,7 +49,7 @@ def command() -> None:
     """
 
 
-@command.command(START, context_settings=options.CONTEXT_SETTINGS)
+@command.command(START)
 @click.argument("task", nargs=-1, required=True, type=options.TEXT)
 @click.option(
     "--strategy", default="", metavar="NAME", help="Strategy for splitting the task; see `knap run strategies`."
@@ -67,14 +66,13 @@ def command() -> None:
 @click.option("--fresh", is_flag=True, help="Don't use the cache.")
 @click.option("--also", multiple=True, metavar="VAULT", help="Another vault to search, by name; repeatable.")
 @options.run_limit_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def start(global_options: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
     """Start a run; `knap run TASK` does the same."""
     return _import_runs().start_run(global_options, " ".join(task), own)
 
 
-@command.command("resume", context_settings=options.CONTEXT_SETTINGS)
+@command.command("resume")
 @click.argument("run_id", metavar="ID")
 @click.option(
     "--replay",
@@ -84,34 +82,30 @@ def start(global_options: GlobalOptions, task: tuple[str, ...], **own: Unpack[Ru
 )
 @click.option("--model", default="", metavar="NAME", help="Another model for the remaining work.")
 @options.run_limit_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def resume(global_options: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:
     """Resume a run; finished work isn't paid for again."""
     return _import_runs().resume_run(global_options, run_id, own)
 
 
-@command.command("status", context_settings=options.CONTEXT_SETTINGS)
+@command.command("status")
 @click.argument("run_id", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def status(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Show the state of a run, and its answer if there is one."""
     return _import_runs().show_status(global_options, run_id)
 
 
-@command.command("list", context_settings=options.CONTEXT_SETTINGS)
+@command.command("list")
 @options.limit_option(20, 1_000)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def listed(global_options: GlobalOptions, number: int) -> ExitCode:
     """List runs, newest first."""
     return _import_runs().list_runs(global_options, number)
 
 
-@command.command("strategies", context_settings=options.CONTEXT_SETTINGS)
-@options.shared_options
-@click.pass_obj
+@command.command("strategies")
+@options.pass_options
 def strategies(global_options: GlobalOptions) -> ExitCode:
     """List the available strategies.
 
@@ -120,37 +114,34 @@ def strategies(global_options: GlobalOptions) -> ExitCode:
     return _import_runs().list_strategies(global_options)
 
 
-@command.group("trace", context_settings=options.CONTEXT_SETTINGS)
+@command.group("trace")
 @options.shared_options
 def trace() -> None:
     """Show how a run reached its answer."""
 
 
-@trace.command("tree", context_settings=options.CONTEXT_SETTINGS)
+@trace.command("tree")
 @click.argument("run_id", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def trace_tree(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes: states, scores, citations and tokens."""
     return _import_runs().show_tree(global_options, run_id)
 
 
-@trace.command("node", context_settings=options.CONTEXT_SETTINGS)
+@trace.command("node")
 @click.argument("run_id", metavar="ID")
 @click.argument("node_id", metavar="NODE")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def trace_node(global_options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node: its scripts, scores, sources, answer and tokens."""
     return _import_runs().show_node(global_options, run_id, node_id)
 
 
-@command.command("export", context_settings=options.CONTEXT_SETTINGS)
+@command.command("export")
 @click.argument("run_id", metavar="ID")
 @click.argument("path", type=options.TEXT)
 @click.option("-y", "--yes", is_flag=True, help="Write at once instead of proposing.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def save(global_options: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note or a folder.
 
@@ -159,10 +150,9 @@ def save(global_options: GlobalOptions, run_id: str, path: str, *, yes: bool) ->
     return _import_runs().save_answer(global_options, run_id, path, yes=yes)
 
 
-@command.command("cancel", context_settings=options.CONTEXT_SETTINGS)
+@command.command("cancel")
 @click.argument("run_id", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def cancel(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Cancel a running run, in any process.
 
@@ -171,10 +161,9 @@ def cancel(global_options: GlobalOptions, run_id: str) -> ExitCode:
     return _import_runs().cancel_run(global_options, run_id)
 
 
-@command.command("delete", context_settings=options.CONTEXT_SETTINGS)
+@command.command("delete")
 @click.argument("run_id", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def delete(global_options: GlobalOptions, run_id: str) -> ExitCode:
     """Delete a run; exported notes stay and can be undone."""
     return _import_runs().delete_run(global_options, run_id)

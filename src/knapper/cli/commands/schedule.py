@@ -41,7 +41,6 @@ class ScheduleOptions(TypedDict):
 @click.group(
     "schedule",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap schedule add weekly-review --weekly sunday --at 18:00", "every week"),
         ("knap schedule", "what is scheduled, and what became of it"),
@@ -59,24 +58,26 @@ def command(ctx: click.Context) -> ExitCode | None:
     `knap serve`, or the service, looks at the schedules twice a minute. What a schedule's agent writes waits as a
     proposal, and while too many of them wait, it does nothing. Times that were missed are caught up once.
     """
-    return None if ctx.invoked_subcommand else _list_schedules(ctx.ensure_object(GlobalOptions))
+    return None if ctx.invoked_subcommand else ctx.invoke(listed)
 
 
-@command.command(
-    "list",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap schedule list --json", "for programs")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("list", epilog=options.examples(("knap schedule list --json", "for programs")))
+@options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the schedules, when each is due, and what became of it."""
-    return _list_schedules(global_options)
+    with _open_store(global_options) as (_, store):
+        stored = store.all()
+    now = stored_schedules.wall_clock()
+    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
+    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
+    text = "\n".join(_line(one) for one in stored)
+    return output.print_listing(
+        global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
+    )
 
 
 @command.command(
     "add",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap schedule add weekly-review --weekly sunday --at 18:00", "every week"),
         ("knap schedule add weekly-review --daily --name nightly --at 3:00", "every night, under another name"),
@@ -129,8 +130,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
     help="Client whose rules hold for it, beside those of the agent.",
 )
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of agent and client both allow.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> ExitCode:
     """Add a schedule: daily, weekly, or when a folder has changed."""
     if sum([own["daily"], bool(own["weekly"]), bool(own["changed"])]) != 1:
@@ -180,7 +180,6 @@ class ScheduleEditOptions(TypedDict):
 
 @command.command(
     "edit",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap schedule edit weekly-review --weekly friday --at 7:30", "at another time"),
         ("knap schedule edit nightly --tokens 50000 --propose", "within tighter limits"),
@@ -204,8 +203,7 @@ class ScheduleEditOptions(TypedDict):
 @click.option(
     "--apply/--propose", "may_apply", default=None, help="Apply what the rules of agent and client both allow, or not."
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOptions]) -> ExitCode:
     """Change a schedule.
 
@@ -237,14 +235,9 @@ def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOpt
         return _print_schedule(global_options, changed, "changed")
 
 
-@command.command(
-    "remove",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap schedule remove nightly", "its proposals and reports stay")),
-)
+@command.command("remove", epilog=options.examples(("knap schedule remove nightly", "its proposals and reports stay")))
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def remove(global_options: GlobalOptions, name: str) -> ExitCode:
     """Remove a schedule."""
     with _open_store(global_options) as (_, store):
@@ -255,12 +248,10 @@ def remove(global_options: GlobalOptions, name: str) -> ExitCode:
 
 @command.command(
     "pause",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap schedule pause nightly", "until `knap schedule resume nightly`")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def pause(global_options: GlobalOptions, name: str) -> ExitCode:
     """Pause a schedule."""
     with _open_store(global_options) as (_, store):
@@ -269,12 +260,10 @@ def pause(global_options: GlobalOptions, name: str) -> ExitCode:
 
 @command.command(
     "cancel",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap schedule cancel nightly", "what it has proposed so far, is kept")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def cancel(global_options: GlobalOptions, name: str) -> ExitCode:
     """Cancel the run of a schedule.
 
@@ -286,12 +275,10 @@ def cancel(global_options: GlobalOptions, name: str) -> ExitCode:
 
 @command.command(
     "resume",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap schedule resume nightly", "what was missed meanwhile isn't caught up")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def resume(global_options: GlobalOptions, name: str) -> ExitCode:
     """Resume a schedule.
 
@@ -302,14 +289,9 @@ def resume(global_options: GlobalOptions, name: str) -> ExitCode:
         return _print_schedule(global_options, changed, "resumed")
 
 
-@command.command(
-    "run",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap schedule run nightly", "now, whether it is due or paused")),
-)
+@command.command("run", epilog=options.examples(("knap schedule run nightly", "now, whether it is due or paused")))
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def run_now(global_options: GlobalOptions, name: str) -> ExitCode:
     """Run a schedule now, as the server would, and wait for it."""
 
@@ -328,18 +310,6 @@ def run_now(global_options: GlobalOptions, name: str) -> ExitCode:
 def _open_store(global_options: GlobalOptions) -> Generator[tuple[Hub, ScheduleStore]]:
     with app.open_hub(setup.read_settings(global_options), only=True) as hub:
         yield hub, schedules.open_schedules(hub)
-
-
-def _list_schedules(global_options: GlobalOptions) -> ExitCode:
-    with _open_store(global_options) as (_, store):
-        stored = store.all()
-    now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
-    answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    text = "\n".join(_line(one) for one in stored)
-    return output.print_listing(
-        global_options, answer, text, nothing="nothing is scheduled; `knap schedule add` schedules"
-    )
 
 
 def _print_schedule(global_options: GlobalOptions, schedule: Schedule, word: str) -> ExitCode:

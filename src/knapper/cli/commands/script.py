@@ -30,7 +30,6 @@ class ScriptOptions(TypedDict):
 
 @click.command(
     "script",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap script find.py", "prints the final value of `__result__`"),
         ("echo '__result__ = obsidian.list_notes()' | knap script -", "from the standard input"),
@@ -50,8 +49,7 @@ class ScriptOptions(TypedDict):
 @click.option("--net-allow", multiple=True, metavar="HOST", help="Host that it may fetch pages from; repeatable.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Maximum duration.")
 @options.client_option("script")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
     """Run a Python script over the vault in a sandbox.
 

@@ -24,7 +24,6 @@ class SearchOptions(inputs.FilterOptions):
 
 @click.command(
     "search",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap search "undo a change"', "by words and by meaning"),
         ("knap search '\"exact phrase\" begins* -without'", "quoted, begun and excluded words"),
@@ -51,8 +50,7 @@ class SearchOptions(inputs.FilterOptions):
 )
 @click.option("--log", is_flag=True, help="Include what Knapper logged in daily notes.")
 @click.option("--explain", is_flag=True, help="Show how each score is made up.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
     """Search passages by words and by meaning."""
     text = " ".join(query)

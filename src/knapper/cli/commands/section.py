@@ -36,7 +36,6 @@ class SectionOptions(writing.ChangeOptions):
 @click.command(
     "section",
     cls=TextCommand,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap section Garden.md '## Tasks' '- [ ] weed'", "at the section's end"),
         ("knap section Garden.md '# 2026 > ## May' --prepend -", "if a heading occurs twice"),
@@ -54,8 +53,7 @@ class SectionOptions(writing.ChangeOptions):
 @click.option("--rename", is_flag=True, help=_RENAME_HELP)
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(
     global_options: GlobalOptions, path: str, heading: str, text: str, **own: Unpack[SectionOptions]
 ) -> ExitCode:

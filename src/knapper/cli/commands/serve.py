@@ -42,7 +42,6 @@ class ServeOptions(TypedDict):
 
 @click.command(
     "serve",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap serve", "all configured vaults, for programs on this machine"),
         ("knap --vault ~/Notes serve --port 9000", "one vault, on another port"),
@@ -63,8 +62,7 @@ class ServeOptions(TypedDict):
 @click.option(
     "--log-file", default="", metavar="FILE", help="File for the log, replaced at 5 MB.  [default: the error stream]"
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
     """Serve vaults over HTTP to browsers, programs and MCP clients.
 

@@ -45,7 +45,6 @@ class StartReport:
 
 @click.group(
     "service",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap service install", "all configured vaults, from login on"),
         ("knap service install --dry-run", "show what the system would be given"),
@@ -64,7 +63,6 @@ def command() -> None:
 
 @command.command(
     "install",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap service install", "all configured vaults"),
         ("knap service install --vault ~/Notes --port 9000", "one vault, on another port"),
@@ -75,8 +73,7 @@ def command() -> None:
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port to listen on.  [default: as configured]")
 @click.option("--watch-only", is_flag=True, help="Run `knap watch` for one vault, and no server.")
 @click.option("--dry-run", is_flag=True, help="Print the definition without installing it.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> ExitCode:
     """Install the service and start it.
 
@@ -109,11 +106,9 @@ def install(global_options: GlobalOptions, **own: Unpack[InstallOptions]) -> Exi
 
 @command.command(
     "uninstall",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap service uninstall", "the notes, the index, the journal and the settings stay")),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def uninstall(global_options: GlobalOptions) -> ExitCode:
     """Stop the service and remove it."""
     removed = [str(file) for file in launching.open_manager().uninstall()]
@@ -121,13 +116,8 @@ def uninstall(global_options: GlobalOptions) -> ExitCode:
     return output.print_result(global_options, {"removed": removed}, text)
 
 
-@command.command(
-    "start",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap service start", "after `knap service stop`")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("start", epilog=options.examples(("knap service start", "after `knap service stop`")))
+@options.pass_options
 def start(global_options: GlobalOptions) -> ExitCode:
     """Start the installed service."""
     manager = _installed_manager()
@@ -137,24 +127,17 @@ def start(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "stop",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap service stop", "until the next login, or `knap service start`")),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def stop(global_options: GlobalOptions) -> ExitCode:
     """Stop the service until the next login."""
     _installed_manager().stop()
     return output.print_result(global_options, {"running": False}, "stopped")
 
 
-@command.command(
-    "restart",
-    context_settings=options.CONTEXT_SETTINGS,
-    epilog=options.examples(("knap service restart", "after a change of the configuration")),
-)
-@options.shared_options
-@click.pass_obj
+@command.command("restart", epilog=options.examples(("knap service restart", "after a change of the configuration")))
+@options.pass_options
 def restart(global_options: GlobalOptions) -> ExitCode:
     """Stop and start the service."""
     manager = _installed_manager()
@@ -164,13 +147,11 @@ def restart(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "status",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap service status", "exits with 1 unless the service's server answers, or the vault is watched")
     ),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def status(global_options: GlobalOptions) -> ExitCode:
     """Show whether the service runs.
 
@@ -212,15 +193,13 @@ def status(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "logs",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap service logs -n 20", "the last 20 lines"), ("knap service logs --follow", "and those that come")
     ),
 )
 @click.option("-n", "lines", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of lines.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines until Ctrl-C.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def logs(global_options: GlobalOptions, lines: int, *, follow: bool) -> ExitCode:
     """Show the log of the service.
 

@@ -20,7 +20,6 @@ from knapper.tools import files
 @click.group(
     "sessions",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap sessions", "newest first"),
         ("knap sessions show ID", "its messages"),
@@ -52,10 +51,9 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     return output.print_listing(global_options, answer, text, nothing="nothing was said yet")
 
 
-@command.command("show", context_settings=options.CONTEXT_SETTINGS)
+@command.command("show")
 @click.argument("session", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def show(global_options: GlobalOptions, session: str) -> ExitCode:
     """Show the messages of a session."""
     with _open_store(global_options, session) as (_, _, store):
@@ -66,11 +64,10 @@ def show(global_options: GlobalOptions, session: str) -> ExitCode:
     )
 
 
-@command.command("export", context_settings=options.CONTEXT_SETTINGS)
+@command.command("export")
 @click.argument("session", metavar="ID")
 @click.argument("path", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def save(global_options: GlobalOptions, session: str, path: str) -> ExitCode:
     """Export a session as a new note."""
     with _open_store(global_options, session) as (hub, _, store):
@@ -78,32 +75,29 @@ def save(global_options: GlobalOptions, session: str, path: str) -> ExitCode:
         return writing.report_changes(global_options, files.create_file(hub.context(client="cli"), path, text))
 
 
-@command.command("rename", context_settings=options.CONTEXT_SETTINGS)
+@command.command("rename")
 @click.argument("session", metavar="ID")
 @click.argument("name", type=options.TEXT)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def rename(global_options: GlobalOptions, session: str, name: str) -> ExitCode:
     """Rename a session."""
     with _open_store(global_options, session) as (_, _, store):
         return _print_session(global_options, store.rename(session, name).as_dict())
 
 
-@command.command("fork", context_settings=options.CONTEXT_SETTINGS)
+@command.command("fork")
 @click.argument("session", metavar="ID")
 @click.option("--upto", type=click.IntRange(1), default=None, metavar="N", help="Copy only the first N messages.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def fork(global_options: GlobalOptions, session: str, upto: int | None) -> ExitCode:
     """Start a new session from a copy of another one."""
     with _open_store(global_options, session) as (hub, client, store):
         return _print_session(global_options, clients.fork(hub, store, session, upto, client=client).as_dict())
 
 
-@command.command("clear", context_settings=options.CONTEXT_SETTINGS)
+@command.command("clear")
 @click.argument("session", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def clear(global_options: GlobalOptions, session: str) -> ExitCode:
     """Restart a session without its history.
 
@@ -113,10 +107,9 @@ def clear(global_options: GlobalOptions, session: str) -> ExitCode:
         return _print_session(global_options, store.clear(session).as_dict())
 
 
-@command.command("delete", context_settings=options.CONTEXT_SETTINGS)
+@command.command("delete")
 @click.argument("session", metavar="ID")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def delete(global_options: GlobalOptions, session: str) -> ExitCode:
     """Delete a session.
 

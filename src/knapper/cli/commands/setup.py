@@ -66,7 +66,6 @@ class SetupChoices:
 
 @click.command(
     "setup",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap setup", "asks for the vault, the model, and whether to start at login"),
         ("knap setup --yes", "asks nothing: the vault that is open in Obsidian, a model of this machine"),
@@ -92,8 +91,7 @@ class SetupChoices:
     help="Where index, journal and proposals are kept.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: the first vault, a model of this machine.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, **own: Unpack[SetupOptions]) -> ExitCode:
     """Set up Knapper in one go.
 
@@ -141,8 +139,7 @@ def _choose(
     model = own["model"] or onboarding.suggested_model(surroundings)
     if is_asking and not own["model"]:
         fetched = "; for another, packages are fetched" if onboarding.missing_extras("any") else ""
-        examples = onboarding.name_examples(surroundings)
-        keys = f"; there are keys for {examples}" if examples else ""
+        keys = onboarding.describe_keys(surroundings)
         question = f"Model that answers (none: search and edit without one{keys}{fetched})"
         model = click.prompt(question, default=model or _NONE, err=True)
     chosen = [] if own["no_clients"] else [clients.find_client(name) for name in own["clients"]]
@@ -239,6 +236,5 @@ def _no_model(surroundings: Surroundings, configured: str) -> StepReport:
         text = f"{configured} is configured, and wasn't tried"
         hint = "`knap models` asks whether it answers; knap config unset model.name takes it out"
         return StepReport(step="model", state="unchanged", text=text, hint=hint)
-    examples = onboarding.name_examples(surroundings)
-    keys = f"; there are keys for {examples}" if examples else ""
-    return StepReport(step="model", state="skipped", text=f"no model{keys}", hint=_MODEL_HINT)
+    text = f"no model{onboarding.describe_keys(surroundings)}"
+    return StepReport(step="model", state="skipped", text=text, hint=_MODEL_HINT)

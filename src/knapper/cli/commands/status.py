@@ -13,14 +13,12 @@ from knapper.tools import notes
 
 @click.command(
     "status",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap status", "what is indexed, what isn't and why"),
         ("knap -v work status --json", "for programs"),
     ),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions) -> ExitCode:
     """Show the state of the index."""
     with setup.open_vault(global_options) as context:

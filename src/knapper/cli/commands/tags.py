@@ -14,7 +14,6 @@ from knapper.tools import shapes
 @click.group(
     "tags",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags", "the most used first"),
         ("knap tags list project/", "those nested below it"),
@@ -25,33 +24,29 @@ from knapper.tools import shapes
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List and rename tags."""
-    if ctx.invoked_subcommand:
-        return None
-    return _list_tags(ctx.ensure_object(GlobalOptions), "", shapes.MAX_RESULTS)
+    return None if ctx.invoked_subcommand else ctx.invoke(listed)
 
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags list", "the most used first"), ("knap tags list project/ -n 10", "the ten most used of some")
     ),
 )
 @click.argument("prefix", default="")
 @options.limit_option(shapes.MAX_RESULTS, shapes.MAX_RESULTS)
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
     """List tags and the number of notes with each.
 
     PREFIX limits the list to tags that begin with it.
     """
-    return _list_tags(global_options, prefix, number)
+    answer = calls.call(global_options, "notes.list_tags", prefix=prefix, limit=number)
+    return output.print_listing(global_options, answer, changes.render_tags(answer), nothing="no tags")
 
 
 @command.command(
     "rename",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags rename todo task", "#todo/home becomes #task/home, too"),
         ("knap tags rename todo task --dry-run", "only show what would change"),
@@ -62,8 +57,7 @@ def listed(global_options: GlobalOptions, prefix: str, number: int) -> ExitCode:
 @click.argument("new")
 @click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; repeatable.")
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def rename(
     global_options: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
 ) -> ExitCode:
@@ -77,8 +71,3 @@ def rename(
         writing.complete_index(global_options, context)
         answer = notes.rename_tag(context, old, new, paths)
     return writing.report_changes(global_options, answer)
-
-
-def _list_tags(options: GlobalOptions, prefix: str, number: int) -> ExitCode:
-    answer = calls.call(options, "notes.list_tags", prefix=prefix, limit=number)
-    return output.print_listing(options, answer, changes.render_tags(answer), nothing="no tags")

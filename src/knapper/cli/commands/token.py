@@ -14,7 +14,6 @@ from knapper.server import addresses, credentials
 @click.group(
     "token",
     invoke_without_command=True,
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token", "path of the token, created if missing"),
         ("knap token rotate", "replace it"),
@@ -40,11 +39,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 
 @command.command(
     "rotate",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap token rotate", "then restart the server, and give programs the new token")),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def rotate(global_options: GlobalOptions) -> ExitCode:
     """Replace the tokens with new ones.
 
@@ -59,7 +56,6 @@ def rotate(global_options: GlobalOptions) -> ExitCode:
 
 @command.command(
     "page",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token page", "open what it prints in a browser; the server has to run"),
         ("knap token page --port 9000", "for a server that this command can't find, such as one in a container"),
@@ -68,8 +64,7 @@ def rotate(global_options: GlobalOptions) -> ExitCode:
 @click.option(
     "--port", type=click.IntRange(1, 65_535), help="Port that the server listens on.  [default: the running server's]"
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def page(global_options: GlobalOptions, port: int | None) -> ExitCode:
     """Print an address that signs a browser in to the web page.
 
@@ -91,11 +86,9 @@ def page(global_options: GlobalOptions, port: int | None) -> ExitCode:
 
 @command.command(
     "new",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap token new", "then put the line into [clients.NAME] of the configuration")),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def new(global_options: GlobalOptions) -> ExitCode:
     """Create a token without storing it.
 

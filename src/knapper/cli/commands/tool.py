@@ -20,7 +20,6 @@ class ToolOptions(TypedDict):
 
 @click.command(
     "tool",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap tool read_file \'{"path": "Garden.md"}\'', "what an agent would get"),
         ("knap tool create_file - < arguments.json", "arguments from the standard input"),
@@ -31,8 +30,7 @@ class ToolOptions(TypedDict):
 @click.argument("name")
 @click.argument("arguments", default="{}", metavar="[JSON|-]")
 @options.client_option("cli")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
     """Call a tool with JSON arguments.
 

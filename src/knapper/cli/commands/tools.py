@@ -18,7 +18,6 @@ class ToolsOptions(TypedDict):
 
 @click.command(
     "tools",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tools", "all of them, with what they do"),
         ("knap tools move_file", "parameters and result of one"),
@@ -33,8 +32,7 @@ class ToolsOptions(TypedDict):
     show_default=True,
     help="Selection of tools to list.",
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> ExitCode:
     """List or describe the tools that agents and clients can call.
 

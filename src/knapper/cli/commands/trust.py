@@ -10,7 +10,6 @@ from knapper.cli.output import ExitCode, plain
 
 @click.command(
     "trust",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap trust", "restricted clients, since when, and what they had read"),
         ("knap trust mcp", "trust that client again, in all its sessions"),
@@ -19,8 +18,7 @@ from knapper.cli.output import ExitCode, plain
 )
 @click.argument("client", default="", metavar="[CLIENT]")
 @click.option("--all", "everyone", is_flag=True, help="Lift all restrictions.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, client: str, *, everyone: bool) -> ExitCode:
     """Show clients restricted to proposals, and lift the restriction.
 

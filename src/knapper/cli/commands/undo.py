@@ -26,7 +26,6 @@ class UndoOptions(writing.ChangeOptions):
 
 @click.command(
     "undo",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap undo", "the last change; again for the one before"),
         ("knap undo 1m80zgrw8-n0t5gkay", "one change, as `knap log` names it; an undo, too"),
@@ -41,8 +40,7 @@ class UndoOptions(writing.ChangeOptions):
 @click.option("--partial", is_flag=True, help="Skip files that have changed since, and undo the rest.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone without changing anything.")
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Reason to record in the journal.")
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, change: str | None, **own: Unpack[UndoOptions]) -> ExitCode:
     """Undo changes, byte for byte.
 

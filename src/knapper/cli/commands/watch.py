@@ -24,14 +24,12 @@ _RETRY_PAUSE_S: Final = 30.0
 
 @click.command(
     "watch",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap watch", "until Ctrl-C"),
         ("knap watch --json", "one JSON object per line, for each change"),
     ),
 )
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions) -> ExitCode:
     """Keep the index up to date as notes change.
 

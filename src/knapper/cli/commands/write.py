@@ -8,7 +8,7 @@ from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput, NotFound
-from knapper.tools import files
+from knapper.tools import files, reading
 
 
 class WriteOptions(writing.ChangeOptions):
@@ -19,7 +19,6 @@ class WriteOptions(writing.ChangeOptions):
 
 @click.command(
     "write",
-    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap write Garden.md draft.md", "shows the difference, and asks"),
         ("knap write Garden.md draft.md --hash sha256:…", "if the note still has this hash"),
@@ -30,8 +29,7 @@ class WriteOptions(writing.ChangeOptions):
 @click.argument("file", default=inputs.STDIN, metavar="[FILE|-]")
 @writing.hash_option
 @writing.change_options
-@options.shared_options
-@click.pass_obj
+@options.pass_options
 def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
     """Replace a whole note, or create it.
 
@@ -40,10 +38,7 @@ def command(global_options: GlobalOptions, path: str, file: str, **own: Unpack[W
     """
     content = inputs.read_file(global_options, file)
     with writing.open_vault(global_options, own) as context:
-        try:
-            note = context.view.read(path)
-        except NotFound:
-            note = None
+        note = reading.read_if_exists(context, path)
         if note is None:
             if own["expected"]:
                 raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")

@@ -25,8 +25,16 @@ from knapper.jsontypes import JSONValue
 from knapper.server import logs, security, workers
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
-from knapper.server.http.binding import VAULT_PARAMETER, BoundRoute, Endpoint, Parameter, ToolInvoker, ToolRoute
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.binding import (
+    PAGE_PARAMETERS,
+    VAULT_PARAMETER,
+    BoundRoute,
+    Endpoint,
+    Parameter,
+    ToolInvoker,
+    ToolRoute,
+)
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.readers import ReaderPool
 from knapper.server.security import (
@@ -49,24 +57,20 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import RequestArguments
     from knapper.tools.context import Context
 
-    TrustHandler = Callable[[Context, RequestArguments], dict[str, JSONValue]]
-
 
 TOOLS_PATH: Final = "/tools"
-_TOOL_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string"},
-        "title": {"type": "string"},
-        "description": {"type": "string"},
+_TOOL_SCHEMA: Final = openapi.object_schema(
+    {
+        "name": STRING,
+        "title": STRING,
+        "description": STRING,
         "effect": {"enum": ["read", "write", "destructive"]},
         "profile": {"enum": ["essential", "standard", "full"]},
-        "open_world": {"type": "boolean"},
+        "open_world": BOOLEAN,
         "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
         "returns": {"type": "object", "description": "JSON Schema of the answer."},
-    },
-    "required": ["name", "title", "description", "effect", "profile", "open_world", "parameters", "returns"],
-}
+    }
+)
 LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_tools",
     "tags": ["tools"],
@@ -75,19 +79,7 @@ LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "responses": {
         "200": {
             "description": "All of them.",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "success": {"const": True},
-                            "results": {"type": "array", "items": _TOOL_SCHEMA},
-                            "total": {"type": "integer"},
-                        },
-                        "required": ["success", "results", "total"],
-                    }
-                }
-            },
+            "content": openapi.json_content({"results": {"type": "array", "items": _TOOL_SCHEMA}, "total": INTEGER}),
         },
         **openapi.error_responses(),
     },
@@ -177,22 +169,17 @@ CHANGE_ROUTES: Final = (
 
 
 _PATH: Final = "/trust"
-_DEFAULT_LIMIT: Final = 50
-_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
-_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
-_PAGE_PARAMETERS: Final = (_LIMIT, _OFFSET, VAULT_PARAMETER)
 _TRUST_PARAMETERS: Final = (
     Parameter(name="client", doc="The client's name.", maximum=200),
     Parameter(name="run", doc="Only this run or session of it; all of its own where it is left out.", maximum=200),
     Parameter(name="all", doc="All clients, runs and sessions.", kind="flag"),
     VAULT_PARAMETER,
 )
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "client": _STRING,
+        "client": STRING,
         "run": {"type": "string", "description": "The run, session or connection; empty for the client itself."},
-        "since": _STRING,
+        "since": STRING,
         "until": {"type": ["string", "null"], "description": "When it ends by itself; null where it doesn't."},
         "source": {"type": "string", "description": "What was read first."},
         "inherited": {"type": "boolean", "description": "Whether a restricted client only began it."},
@@ -202,52 +189,37 @@ _RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
 
 def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
     """List the routes; what they do holds for all vaults."""
+
+    def open_context(request: Request, args: RequestArguments) -> Context:
+        return hub.context(client=security.client_of(request.scope), vault=args.text("vault"))
+
+    async def list_restricted(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """List who only proposes because of what was read.
+
+        For persons.
+        """
+        limit, offset = args.page()
+        restricted = await threads.run("read", lambda: clients.list_restricted(open_context(request, args)))
+        rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
+        return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
+
+    async def trust(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Trust a client again.
+
+        For persons. Proposals that were made stay proposals.
+        """
+        client, run, everyone = args.text("client"), args.text("run"), args.flag("all") is True
+        lifted = await threads.run(
+            "read", lambda: clients.trust(open_context(request, args), client=client, run=run, everyone=everyone)
+        )
+        return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
+
     listed = openapi.page_content("results", _RESTRICTION)
     trusted = openapi.json_content({"trusted": {"type": "array", "items": dict(_RESTRICTION)}})
     return (
-        RouteSpec(
-            "GET",
-            _PATH,
-            "trust",
-            "List who only proposes because of what was read.",
-            _make_endpoint(hub, threads, _PAGE_PARAMETERS, _list_restricted),
-            "For persons.",
-            _PAGE_PARAMETERS,
-            listed,
-        ),
-        RouteSpec(
-            "POST",
-            _PATH,
-            "trust",
-            "Trust a client again.",
-            _make_endpoint(hub, threads, _TRUST_PARAMETERS, _trust),
-            "For persons. Proposals that were made stay proposals.",
-            _TRUST_PARAMETERS,
-            trusted,
-        ),
+        openapi.bind_route("GET", _PATH, "trust", list_restricted, (*PAGE_PARAMETERS, VAULT_PARAMETER), listed),
+        openapi.bind_route("POST", _PATH, "trust", trust, _TRUST_PARAMETERS, trusted),
     )
-
-
-def _make_endpoint(hub: Hub, threads: WorkerThreads, parameters: tuple[Parameter, ...], work: TrustHandler) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        client = security.client_of(request.scope)
-        answer = await threads.run("read", lambda: work(hub.context(client=client, vault=args.text("vault")), args))
-        return security.JsonReply({"success": True, **answer})
-
-    return endpoint
-
-
-def _list_restricted(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
-    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    restricted = clients.list_restricted(context)
-    rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
-    return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
-
-
-def _trust(context: Context, args: RequestArguments) -> dict[str, JSONValue]:
-    lifted = clients.trust(context, client=args.text("client"), run=args.text("run"), everyone=args.flag("all") is True)
-    return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
 
 
 _STREAM_SUFFIX: Final = "/events"
@@ -343,22 +315,15 @@ HEALTH_OPERATION: Final[dict[str, Any]] = {
     "responses": {
         "200": {
             "description": "It does.",
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "success": {"const": True},
-                            "status": {"const": "ok"},
-                            "product": {"const": PRODUCT},
-                            "version": {"type": "string"},
-                            "instance": {"type": "string", "description": "Another one after each start."},
-                            "readers": {"type": "integer", "description": "Processes that answer searches beside it."},
-                        },
-                        "required": ["success", "status", "product", "version", "instance", "readers"],
-                    }
+            "content": openapi.json_content(
+                {
+                    "status": {"const": "ok"},
+                    "product": {"const": PRODUCT},
+                    "version": STRING,
+                    "instance": {"type": "string", "description": "Another one after each start."},
+                    "readers": {"type": "integer", "description": "Processes that answer searches beside it."},
                 }
-            },
+            ),
         }
     },
 }

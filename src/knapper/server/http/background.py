@@ -143,14 +143,18 @@ class JobService:
         """Return a client's runs in a vault, opening them on first use; raises as `client_chats` does."""
         return await self._open("client_runs", lambda: self.clients.runs(client, vault))
 
-    async def session_owner(self, client: str, vault: str, session_id: str) -> str:
-        """Return in whose name a client asks about a session: its own, or that of a schedule whose sessions it sees."""
+    async def session_chats(self, client: str, vault: str, session_id: str) -> ClientChats:
+        """Return the chats that a session is in: the client's own, or those of a schedule's client that it sees.
+
+        Raises:
+            KnapError: They can't be opened.
+        """
         seen = await self.seen_clients(client, vault)
         for name in seen if session_id and len(seen) > 1 else ():
             client_chats = await self.client_chats(name, vault)
             if await self.run_blocking(lambda: client_chats.store.has(session_id)):  # noqa: B023  # called at once
-                return name
-        return client
+                return client_chats
+        return await self.client_chats(client, vault)
 
     async def seen_open_chats(self, client: str) -> list[ClientChats]:
         """List the chats that are open of all clients whose sessions a client sees."""

@@ -220,6 +220,12 @@ ANY_VAULT: Final = (
     Parameter(name="vault", doc="Counts for nothing here; a program may send it with each of its requests."),
 )
 """Of routes whose answer is the same for all vaults, or whose id tells the vault."""
+_PAGE_LIMIT: Final = 50
+PAGE_PARAMETERS: Final = (
+    Parameter(name="limit", doc=f"How many at most; {_PAGE_LIMIT} where it is left out.", kind="count", maximum=500),
+    Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9),
+)
+"""Of routes that list by pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +255,10 @@ class RequestArguments:
         """Return a number, or the default."""
         value = self.integer(name)
         return default if value is None else value
+
+    def page(self) -> tuple[int, int]:
+        """Return how many are wanted at most, and how many are passed over."""
+        return self.integer_or_default("limit", _PAGE_LIMIT), self.integer_or_default("offset", 0)
 
     def integer(self, name: str) -> int | None:
         """Return a whole number; None if omitted."""

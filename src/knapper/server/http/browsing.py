@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -15,25 +15,21 @@ from starlette.responses import Response, StreamingResponse
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
 from knapper.server import security
-from knapper.server.http import binding, openapi
+from knapper.server.http import openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.vault import files, paths
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from knapper.app import Hub
-    from knapper.server.http.binding import Endpoint, RequestArguments
-    from knapper.server.workers import WorkerThreads, WorkKind
+    from knapper.server.http.binding import RequestArguments
+    from knapper.server.workers import WorkerThreads
     from knapper.tools.context import Context
-    from knapper.tools.shapes import Answer
     from knapper.vault.paths import NotePath
-
-    BlockHandler = Callable[[Context, Request, RequestArguments], Mapping[str, object]]
-    """Does what a route is for, in a thread, on behalf of the request's client."""
 
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
@@ -105,15 +101,13 @@ _BETWEEN_PARAMETERS: Final = (
     _BY_PARAMETER,
     VAULT_PARAMETER,
 )
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _NODE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "path": _STRING,
-        "title": _STRING,
-        "depth": {**_INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
-        "tags": {"type": "array", "items": _STRING},
+        "path": STRING,
+        "title": STRING,
+        "depth": {**INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
+        "tags": {"type": "array", "items": STRING},
         "foreign": {"type": "boolean", "description": "Whether others wrote it; then its tags aren't told."},
     },
     "required": ["path", "title", "depth", "tags"],
@@ -121,8 +115,8 @@ _NODE_SCHEMA: Final[Mapping[str, Any]] = {
 _EDGE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "source": {**_INTEGER, "description": "The place of its beginning among the nodes, from 0."},
-        "target": _INTEGER,
+        "source": {**INTEGER, "description": "The place of its beginning among the nodes, from 0."},
+        "target": INTEGER,
         "kind": {"enum": ["link", "meaning"]},
         "cosine": {"type": "number", "description": "Nearness in meaning."},
     },
@@ -135,16 +129,16 @@ _BACKLINK_PARAMETERS: Final = (
 )
 _LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "line": _INTEGER,
-        "text": {**_STRING, "description": "The line, without the space around it."},
+        "line": INTEGER,
+        "text": {**STRING, "description": "The line, without the space around it."},
         "is_embed": {"type": "boolean"},
     }
 )
 _BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "path": _STRING,
-        "title": _STRING,
+        "path": STRING,
+        "title": STRING,
         "links": {"type": "array", "items": dict(_LINK_SCHEMA)},
         "foreign": {"type": "boolean", "description": "Whether others wrote it."},
     },
@@ -156,15 +150,15 @@ _GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
     "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
     "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
     "index_stale": {"type": "boolean"},
-    "as_of": _STRING,
+    "as_of": STRING,
     "index_incomplete": {"type": "boolean"},
-    "pending": _INTEGER,
+    "pending": INTEGER,
 }
 _GRAPH_CONTENT: Final = openapi.json_content(
     {
-        "path": _STRING,
-        "depth": _INTEGER,
-        "limit": _INTEGER,
+        "path": STRING,
+        "depth": INTEGER,
+        "limit": INTEGER,
         "is_complete": {"type": "boolean", "description": "Whether the limit left none out."},
         **_GRAPH_PROPERTIES,
     }
@@ -172,7 +166,7 @@ _GRAPH_CONTENT: Final = openapi.json_content(
 _BETWEEN_CONTENT: Final = openapi.json_content(
     {
         "is_complete": {"type": "boolean", "description": "Whether the meaning of all was compared."},
-        "missing": {**_INTEGER, "description": "How many paths no visible note has."},
+        "missing": {**INTEGER, "description": "How many paths no visible note has."},
         **_GRAPH_PROPERTIES,
     }
 )
@@ -204,8 +198,11 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         threads: Where files and the index are read; the caller closes them.
     """
 
-    async def send_attachment(request: Request) -> Response:
-        args = await binding.read_arguments(request, _ATTACHMENT_PARAMETERS)
+    async def send_attachment(request: Request, args: RequestArguments) -> Response:
+        """Send an image, a PDF, a recording or a film of the vault.
+
+        As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.
+        """
         client, path = security.client_of(request.scope), str(request.path_params["path"])
         context = await threads.run("read", partial(hub.context, client=client, vault=args.text("vault")))
         attachment = await threads.run("read", partial(find_attachment, context, path))
@@ -232,20 +229,10 @@ def mount_browsing(hub: Hub, threads: WorkerThreads) -> Mount:
         pieces = _read_pieces(threads, context, attachment, start, stop)
         return StreamingResponse(pieces, status, media_type=attachment.media_type, headers=headers)
 
-    specs = (
-        RouteSpec(
-            "GET",
-            "/attachments/{path:path}",
-            "attachments",
-            "Send an image, a PDF, a recording or a film of the vault.",
-            send_attachment,
-            "As bytes, and as a part of them where `Range` asks for one. Other kinds of file aren't sent.",
-            _ATTACHMENT_PARAMETERS,
-            _ATTACHMENT_CONTENT,
-            responses=_ATTACHMENT_RESPONSES,
-        ),
-        *_link_routes(hub, threads),
+    attachments = openapi.bind_route(
+        "GET", "/attachments/{path:path}", "attachments", send_attachment, _ATTACHMENT_PARAMETERS, _ATTACHMENT_CONTENT
     )
+    specs = (replace(attachments, responses=_ATTACHMENT_RESPONSES), *_link_routes(hub, threads))
     return Mount(routes=[*map(openapi.make_route, specs)])
 
 
@@ -264,7 +251,7 @@ def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
         By path; at most 20 lines of a note.
         """
         path = str(request.path_params["path"])
-        limit, offset = args.integer_or_default("limit", 50), args.integer_or_default("offset", 0)
+        limit, offset = args.page()
         return await read(request, args, lambda context: links.backlink_lines(context, path, limit, offset))
 
     async def show_around(request: Request, args: RequestArguments) -> Response:
@@ -374,18 +361,18 @@ _DECIDE_PARAMETERS: Final = (_PATH, _IDS, _HASH, _DRY_RUN, VAULT_PARAMETER)
 _BLOCK_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "id": _STRING,
+        "id": STRING,
         "type": {"type": ["string", "null"], "description": "What its edit does: add, delete or replace."},
         "line": {"type": "integer"},
-        "before": _STRING,
-        "after": _STRING,
+        "before": STRING,
+        "after": STRING,
         "problem": {"type": "string", "description": "Why it can't be decided, such as that it was edited by hand."},
     },
     "required": ["id", "type", "line", "before", "after"],
 }
 LIST_CONTENT: Final = openapi.json_content(
     {
-        "path": _STRING,
+        "path": STRING,
         "hash": {"type": "string", "description": "Of the whole note."},
         "results": {"type": "array", "items": _BLOCK_SCHEMA},
         "total": {"type": "integer"},
@@ -401,111 +388,80 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
         hub: The vaults; the caller closes it.
         threads: Where notes are read and written; the caller closes them.
     """
-    endpoint: Callable[..., Endpoint] = partial(_make_endpoint, hub, threads)
+    routes = _BlockRoutes(hub=hub, threads=threads)
+    bind, proposal = openapi.bind_route, "/proposals/{proposal_id}"
+    applied_content = openapi.json_content({"id": STRING, "status": STRING})
     specs = (
-        RouteSpec(
-            "POST",
-            "/proposals/{proposal_id}/draw",
-            "proposals",
-            "Show the open parts of a proposal as blocks in its notes.",
-            endpoint(_draw, _DRAW_PARAMETERS, "put blocks into notes"),
-            "What can't be a block, such as a change of properties, stays in the proposal; `notes` names it. "
-            "Only a person may.",
-            _DRAW_PARAMETERS,
-            WRITE_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/proposals/{proposal_id}/applied",
-            "proposals",
-            "Record that an editor with unsaved text applied hunks itself.",
-            endpoint(_record_applied, _APPLIED_PARAMETERS, "record what an editor applied"),
-            "The saved notes must have the new text. Only a person may.",
-            _APPLIED_PARAMETERS,
-            openapi.json_content({"id": _STRING, "status": _STRING}),
-        ),
-        *_block_specs(endpoint),
+        bind("POST", f"{proposal}/draw", "proposals", routes.draw, _DRAW_PARAMETERS, WRITE_CONTENT),
+        bind("POST", f"{proposal}/applied", "proposals", routes.record_applied, _APPLIED_PARAMETERS, applied_content),
+        bind("GET", "/blocks", _TAG, routes.list_all, _LIST_PARAMETERS, LIST_CONTENT),
+        bind("POST", "/blocks/accept", _TAG, routes.accept, _DECIDE_PARAMETERS, WRITE_CONTENT),
+        bind("POST", "/blocks/reject", _TAG, routes.reject, _DECIDE_PARAMETERS, WRITE_CONTENT),
     )
     return Mount(routes=[*map(openapi.make_route, specs)])
 
 
-def _block_specs(endpoint: Callable[..., Endpoint]) -> Sequence[RouteSpec]:
-    decide_description = "All of them or none. Only a person may."
-    return (
-        RouteSpec(
-            "GET",
-            "/blocks",
-            _TAG,
-            "List the blocks of pending edits in a note.",
-            endpoint(_list, _LIST_PARAMETERS, ""),
-            "Also those of other programs, which belong to no proposal.",
-            _LIST_PARAMETERS,
-            LIST_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/blocks/accept",
-            _TAG,
-            "Put the new text of blocks in their places.",
-            endpoint(partial(_decide, "accept"), _DECIDE_PARAMETERS, "accept blocks"),
-            decide_description,
-            _DECIDE_PARAMETERS,
-            WRITE_CONTENT,
-        ),
-        RouteSpec(
-            "POST",
-            "/blocks/reject",
-            _TAG,
-            "Put the old text of blocks back in their places.",
-            endpoint(partial(_decide, "reject"), _DECIDE_PARAMETERS, "reject blocks"),
-            decide_description,
-            _DECIDE_PARAMETERS,
-            WRITE_CONTENT,
-        ),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BlockRoutes:
+    """The handlers of requests about pending edits in notes."""
 
+    hub: Hub
+    threads: WorkerThreads
 
-def _make_endpoint(
-    hub: Hub, threads: WorkerThreads, work: BlockHandler, parameters: tuple[Parameter, ...], persons_act: str
-) -> Endpoint:
-    """Create an endpoint; *persons_act* says what only persons may do, and is empty for what everybody may."""
-    kind: WorkKind = "write" if persons_act else "read"
+    async def draw(self, request: Request, args: RequestArguments) -> Response:
+        """Show the open parts of a proposal as blocks in its notes.
 
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, parameters)
-        if persons_act:
-            security.check_person(hub.settings, request.scope, persons_act)
-        client = security.client_of(request.scope)
+        What can't be a block, such as a change of properties, stays in the proposal; `notes` names it. Only a person
+        may.
+        """
+        show = partial(proposals.show_proposal_in_notes, proposal_id=str(request.path_params["proposal_id"]))
+        return await self._write(request, args, "put blocks into notes", show)
 
-        def carry_out() -> Mapping[str, object]:
-            options = SubmitOptions(dry_run=args.flag("dry_run") is True)
-            context = hub.context(client=client, vault=args.text("vault"))
-            return work(replace(context, submit_options=options), request, args)
+    async def record_applied(self, request: Request, args: RequestArguments) -> Response:
+        """Record that an editor with unsaved text applied hunks itself.
 
-        return security.JsonReply(await threads.run(kind, carry_out))
+        The saved notes must have the new text. Only a person may.
+        """
+        proposal_id = str(request.path_params["proposal_id"])
 
-    return endpoint
+        def record(context: Context) -> Mapping[str, object]:
+            proposal = context.reviewer.record_applied(proposal_id, args.texts("hunks") or ())
+            return {"success": True, "id": proposal.id, "status": proposal.status}
 
+        return await self._write(request, args, "record what an editor applied", record)
 
-def _draw(context: Context, request: Request, _: RequestArguments) -> Mapping[str, object]:
-    return proposals.show_proposal_in_notes(context, str(request.path_params["proposal_id"]))
+    async def list_all(self, request: Request, args: RequestArguments) -> Response:
+        """List the blocks of pending edits in a note.
 
+        Also those of other programs, which belong to no proposal.
+        """
+        context = partial(self.hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
+        path = args.text("path")
+        return security.JsonReply(await self.threads.run("read", lambda: proposals.list_blocks(context(), path)))
 
-def _record_applied(context: Context, request: Request, args: RequestArguments) -> Answer:
-    proposal_id = str(request.path_params["proposal_id"])
-    proposal = context.reviewer.record_applied(proposal_id, args.texts("hunks") or ())
-    return {"success": True, "id": proposal.id, "status": proposal.status}
+    async def accept(self, request: Request, args: RequestArguments) -> Response:
+        """Put the new text of blocks in their places.
 
+        All of them or none. Only a person may.
+        """
+        resolve = partial(proposals.resolve_blocks, path=args.text("path"), base=args.text("hash"))
+        return await self._write(request, args, "accept blocks", partial(resolve, accept=args.texts("ids") or ()))
 
-def _list(context: Context, _: Request, args: RequestArguments) -> Mapping[str, object]:
-    return proposals.list_blocks(context, args.text("path"))
+    async def reject(self, request: Request, args: RequestArguments) -> Response:
+        """Put the old text of blocks back in their places.
 
+        All of them or none. Only a person may.
+        """
+        resolve = partial(proposals.resolve_blocks, path=args.text("path"), base=args.text("hash"))
+        return await self._write(request, args, "reject blocks", partial(resolve, reject=args.texts("ids") or ()))
 
-def _decide(
-    choice: Literal["accept", "reject"], context: Context, _: Request, args: RequestArguments
-) -> Mapping[str, object]:
-    chosen = args.texts("ids") or ()
-    accepted, rejected = (chosen, ()) if choice == "accept" else ((), chosen)
-    return proposals.resolve_blocks(
-        context, args.text("path"), accept=accepted, reject=rejected, base=args.text("hash")
-    )
+    async def _write(
+        self, request: Request, args: RequestArguments, action: str, work: Callable[[Context], Mapping[str, object]]
+    ) -> Response:
+        """Do in a thread, on behalf of the request's client, what only persons may do."""
+        security.check_person(self.hub.settings, request.scope, action)
+        open_context = partial(self.hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
+        options = SubmitOptions(dry_run=args.flag("dry_run") is True)
+        return security.JsonReply(
+            await self.threads.run("write", lambda: work(replace(open_context(), submit_options=options)))
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
@@ -15,14 +16,15 @@ from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import (
+    OBJECTS,
+    STRING,
     RouteSpec,
     bind_route,
     json_content,
     object_schema,
     page_content,
-    read_doc,
     stream_content,
 )
 from knapper.tools import answers
@@ -40,25 +42,23 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import Endpoint, RequestArguments
 
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "What the model asks; the next message in the session answers it.",
-    "properties": {"question": _STRING, "options": {"type": "array"}},
+    "properties": {"question": STRING, "options": {"type": "array"}},
 }
 _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
     "response": {"type": "string", "description": "The answer, with citations that hold only."},
-    "session_id": _STRING,
-    "turn_id": _STRING,
-    "citations": {**_OBJECTS, "description": "Each with its path, lines and the note's hash."},
-    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
-    "tools": _OBJECTS,
-    "proposals": {**_OBJECTS, "description": "What waits for a person's word; see /proposals."},
-    "changes": {"type": "array", "items": _STRING, "description": "Ids of what was applied."},
+    "session_id": STRING,
+    "turn_id": STRING,
+    "citations": {**OBJECTS, "description": "Each with its path, lines and the note's hash."},
+    "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
+    "tools": OBJECTS,
+    "proposals": {**OBJECTS, "description": "What waits for a person's word; see /proposals."},
+    "changes": {"type": "array", "items": STRING, "description": "Ids of what was applied."},
     "question": _QUESTION_SCHEMA,
     "usage": {"type": "object"},
-    "model": _STRING,
+    "model": STRING,
     "state": {"enum": ["complete", "limit", "asked", "cancelled"]},
     "notes": {"type": "array"},
 }
@@ -69,19 +69,19 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
 AGENTS_CONTENT: Final = json_content(
-    {"results": {"type": "array", "items": object_schema({"name": _STRING, "title": _STRING, "summary": _STRING})}}
+    {"results": {"type": "array", "items": object_schema({"name": STRING, "title": STRING, "summary": STRING})}}
 )
 CANCEL_CONTENT: Final = json_content(
-    {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
+    {"turn_id": STRING, "session_id": STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )
 SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
     {
-        "id": _STRING,
-        "title": _STRING,
+        "id": STRING,
+        "title": STRING,
         "active_file": {"type": ["string", "null"]},
         "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
-        "created": _STRING,
-        "updated": _STRING,
+        "created": STRING,
+        "updated": STRING,
         "turns": {"type": "integer"},
         "forked_from": {"type": ["string", "null"]},
         "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
@@ -97,9 +97,9 @@ MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
         "role": {"enum": ["user", "assistant"]},
-        "content": _STRING,
+        "content": STRING,
         "number": {"type": "integer", "description": "The turn's, from 1."},
-        "at": _STRING,
+        "at": STRING,
         "active_file": {"type": ["string", "null"]},
         "outcome": {
             "type": "object",
@@ -116,16 +116,16 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
             "kind": {"enum": ["text", "call", "round"]},
-            "text": _STRING,
-            "id": _STRING,
-            "name": _STRING,
+            "text": STRING,
+            "id": STRING,
+            "name": STRING,
             "success": {"type": ["boolean", "null"], "description": "Null where no answer came."},
-            "summary": _STRING,
+            "summary": STRING,
             "arguments": {"description": "As JSON, or the beginning of its text."},
             "answer": {"description": "As JSON, or the beginning of its text."},
             "number": {"type": "integer", "description": "Of a round."},
             "limit": {"type": "integer", "description": "How many rounds there may be."},
-            "cut": {"type": "array", "items": _STRING, "description": "Which of them are a beginning only."},
+            "cut": {"type": "array", "items": STRING, "description": "Which of them are a beginning only."},
         },
         "required": ["kind"],
     },
@@ -243,12 +243,6 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     return background.failed_job_reply(turn_data, error, request)
 
 
-if TYPE_CHECKING:
-    SessionHandler = Callable[[JobService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, in a client's chats, with the session of the path; its docstring says it."""
-
-_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500)
-_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=1_000_000_000)
 _QUERY: Final = Parameter(
     name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200
 )
@@ -262,7 +256,119 @@ _TURN_NUMBER: Final = Parameter(
     name="number", doc="Of the turn, from 1.", kind="count", required=True, minimum=1, maximum=10**9
 )
 _EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Chats/ where it is left out.")
-_DEFAULT_LIMIT: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SessionCall:
+    """A client's request about its sessions, or about the one of the path."""
+
+    service: JobService
+    chats: ClientChats
+    """Those of the client that the session is of."""
+    session_id: str
+    """Empty where the path names no session."""
+    args: RequestArguments
+
+    async def list_sessions(self) -> dict[str, JSONValue]:
+        """List sessions."""
+        limit, offset = self.args.page()
+        query, vault = self.args.text("query"), self.chats.chats.vault
+        names = await self.service.seen_clients(self.chats.client, vault)
+        seen = {name: await self.service.client_chats(name, vault) for name in names}
+        stores = {name: one.store for name, one in seen.items()}
+        rows, total = await self.service.run_blocking(
+            lambda: clients.list_sessions(stores, limit=limit, offset=offset, query=query)
+        )
+        described: dict[JSONValue, dict[str, JSONValue]] = {}
+        for name, one in seen.items():
+            sessions = [session for owner, session in rows if owner == name]
+            described |= {shape["id"]: shape for shape in await _describe_sessions(self.service, one, *sessions)}
+        return {
+            "results": [described[session.id] for _, session in rows],
+            "total": total,
+            "limit": limit,
+            "offset": offset,
+        }
+
+    async def begin_session(self) -> dict[str, JSONValue]:
+        """Start a session."""
+        active_file, title = self.args.text("active_file"), self.args.text("title")
+
+        def begin() -> Session:
+            return self.chats.store.begin(file=self.chats.open_note(active_file), name=title)
+
+        return await self._answer(await self.service.run_blocking(begin))
+
+    async def read_session(self) -> dict[str, JSONValue]:
+        """Read a session.
+
+        Turns are counted from the oldest; without an offset the latest ones come.
+        """
+        from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        session, exchanges = await self.service.run_blocking(lambda: self.chats.read(self.session_id))
+        limit, _ = self.args.page()
+        offset = self.args.integer_or_default("offset", max(len(exchanges) - limit, 0))
+        messages: list[JSONValue] = []
+        for turn in exchanges[offset : offset + limit]:
+            turn_data = turn.as_dict()
+            trace = events.without_details(events.entries_of(turn.outcome))
+            outcome: dict[str, JSONValue] = {**turn.outcome, events.TRACE_FIELD: trace}
+            common = {"number": turn_data["number"], "at": turn_data["at"]}
+            answer, active_file = str(turn.outcome.get("answer", "")), turn_data["active_file"]
+            messages.append({"role": "user", "content": turn.question, **common, "active_file": active_file})
+            messages.append({"role": "assistant", "content": answer, **common, "outcome": outcome})
+        page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
+        return {**await self._answer(session), "messages": messages, **page}
+
+    async def show_trace(self) -> dict[str, JSONValue]:
+        """Show what a turn did.
+
+        Its texts between calls, and its calls with arguments and answers, the beginning of long ones.
+        """
+        from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        number = self.args.integer_or_default("number", 0)
+        exchanges = await self.service.run_blocking(lambda: self.chats.store.turns(self.session_id))
+        turn = next((turn for turn in exchanges if turn.number == number), None)
+        if turn is None:
+            raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
+        return {"number": number, "trace": events.entries_of(turn.outcome)}
+
+    async def rename_session(self) -> dict[str, JSONValue]:
+        """Rename a session."""
+        title = self.args.text("title")
+        renamed = await self.service.run_blocking(lambda: self.chats.store.rename(self.session_id, title))
+        return await self._answer(renamed)
+
+    async def fork_session(self) -> dict[str, JSONValue]:
+        """Fork a session."""
+        upto = self.args.integer_or_default("upto", -1)
+        forked = await self.service.run_blocking(
+            lambda: self.chats.fork(self.session_id, upto=None if upto < 0 else upto)
+        )
+        return await self._answer(forked)
+
+    async def clear_session(self) -> dict[str, JSONValue]:
+        """Restart a session without its history."""
+        async with hold_idle_session(self.service, self.chats, self.session_id):
+            cleared = await self.service.run_blocking(lambda: self.chats.store.clear(self.session_id))
+        return await self._answer(cleared)
+
+    async def export_session(self) -> dict[str, JSONValue]:
+        """Export a session as a note."""
+        path = self.args.text("path")
+        return answers.as_json(await self.service.run_blocking(lambda: self.chats.export(self.session_id, path)))
+
+    async def delete_session(self) -> dict[str, JSONValue]:
+        """Delete a session."""
+        async with hold_idle_session(self.service, self.chats, self.session_id):
+            await self.service.run_blocking(lambda: self.chats.conversations.delete(self.session_id))
+        return {"deleted": self.session_id}
+
+    async def _answer(self, session: Session) -> dict[str, JSONValue]:
+        (shape,) = await _describe_sessions(self.service, self.chats, session)
+        return {"session": shape}
 
 
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
@@ -271,166 +377,35 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     def route(
         method: Literal["GET", "POST", "PATCH", "DELETE"],
         path: str,
-        work: SessionHandler,
+        work: Callable[[_SessionCall], Awaitable[dict[str, JSONValue]]],
         content: Mapping[str, Any],
         parameters: tuple[Parameter, ...] = (),
     ) -> RouteSpec:
-        every = (*parameters, VAULT_PARAMETER)
-        summary, description = read_doc(work)
-
-        async def endpoint(request: Request) -> Response:
-            args = await binding.read_arguments(request, every)
+        @functools.wraps(work)
+        async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
             client, vault = security.client_of(request.scope), args.text("vault")
             session_id = str(request.path_params.get("session_id", ""))
-            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-            return security.JsonReply({"success": True, **await work(service, client_chats, session_id, args)})
+            client_chats = await service.session_chats(client, vault, session_id)
+            return await work(_SessionCall(service=service, chats=client_chats, session_id=session_id, args=args))
 
-        return RouteSpec(method, f"/sessions{path}", "sessions", summary, endpoint, description, every, content)
+        return bind_route(method, f"/sessions{path}", "sessions", handle, (*parameters, VAULT_PARAMETER), content)
 
     session_content = json_content({"session": SESSION_SCHEMA})
-    messages_content = {**page_content("messages", MESSAGE_SCHEMA)}
-    messages_schema: dict[str, Any] = messages_content["application/json"]["schema"]
-    messages_schema["properties"]["session"] = dict(SESSION_SCHEMA)
-    messages_schema["required"] = [*messages_schema["required"], "session"]
+    sessions_content = page_content("results", SESSION_SCHEMA)
+    messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
     return (
-        route("GET", "", _list_sessions, page_content("results", SESSION_SCHEMA), (_QUERY, _LIMIT, _OFFSET)),
-        route("POST", "", _begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
-        route("GET", "/{session_id}", _read_session, messages_content, (_LIMIT, _OFFSET)),
-        route("GET", "/{session_id}/trace", _show_trace, trace_content, (_TURN_NUMBER,)),
-        route("PATCH", "/{session_id}", _rename_session, session_content, (_NEW_TITLE,)),
-        route("POST", "/{session_id}/fork", _fork_session, session_content, (_FORK_UPTO,)),
-        route("POST", "/{session_id}/clear", _clear_session, session_content),
-        route("POST", "/{session_id}/export", _export_session, export_content, (_EXPORT_PATH,)),
-        route("DELETE", "/{session_id}", _delete_session, json_content({"deleted": {"type": "string"}})),
+        route("GET", "", _SessionCall.list_sessions, sessions_content, (_QUERY, *PAGE_PARAMETERS)),
+        route("POST", "", _SessionCall.begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
+        route("GET", "/{session_id}", _SessionCall.read_session, messages_content, PAGE_PARAMETERS),
+        route("GET", "/{session_id}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER,)),
+        route("PATCH", "/{session_id}", _SessionCall.rename_session, session_content, (_NEW_TITLE,)),
+        route("POST", "/{session_id}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO,)),
+        route("POST", "/{session_id}/clear", _SessionCall.clear_session, session_content),
+        route("POST", "/{session_id}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH,)),
+        route("DELETE", "/{session_id}", _SessionCall.delete_session, json_content({"deleted": {"type": "string"}})),
     )
-
-
-async def _list_sessions(
-    service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """List sessions."""
-    limit, offset = args.integer_or_default("limit", _DEFAULT_LIMIT), args.integer_or_default("offset", 0)
-    query = args.text("query")
-    vault = client_chats.chats.vault
-    names = await service.seen_clients(client_chats.client, vault)
-    seen = {name: await service.client_chats(name, vault) for name in names}
-    stores = {name: one.store for name, one in seen.items()}
-    rows, total = await service.run_blocking(
-        lambda: clients.list_sessions(stores, limit=limit, offset=offset, query=query)
-    )
-    described: dict[JSONValue, dict[str, JSONValue]] = {}
-    for name, one in seen.items():
-        sessions = [session for owner, session in rows if owner == name]
-        described |= {shape["id"]: shape for shape in await _describe_sessions(service, one, *sessions)}
-    return {
-        "results": [described[session.id] for _, session in rows],
-        "total": total,
-        "limit": limit,
-        "offset": offset,
-    }
-
-
-async def _begin_session(
-    service: JobService, client_chats: ClientChats, _: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Start a session."""
-    active_file, title = args.text("active_file"), args.text("title")
-
-    def begin() -> Session:
-        return client_chats.store.begin(file=client_chats.open_note(active_file), name=title)
-
-    return await _session_answer(service, client_chats, await service.run_blocking(begin))
-
-
-async def _read_session(
-    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Read a session.
-
-    Turns are counted from the oldest; without an offset the latest ones come.
-    """
-    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
-
-    session, exchanges = await service.run_blocking(lambda: client_chats.read(session_id))
-    limit = args.integer_or_default("limit", _DEFAULT_LIMIT)
-    offset = args.integer_or_default("offset", max(len(exchanges) - limit, 0))
-    messages: list[JSONValue] = []
-    for turn in exchanges[offset : offset + limit]:
-        turn_data = turn.as_dict()
-        trace = events.without_details(events.entries_of(turn.outcome))
-        outcome: dict[str, JSONValue] = {**turn.outcome, events.TRACE_FIELD: trace}
-        common = {"number": turn_data["number"], "at": turn_data["at"]}
-        answer = str(turn.outcome.get("answer", ""))
-        messages.append({"role": "user", "content": turn.question, **common, "active_file": turn_data["active_file"]})
-        messages.append({"role": "assistant", "content": answer, **common, "outcome": outcome})
-    page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
-    return {**await _session_answer(service, client_chats, session), "messages": messages, **page}
-
-
-async def _show_trace(
-    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Show what a turn did.
-
-    Its texts between calls, and its calls with arguments and answers, the beginning of long ones.
-    """
-    from knapper.agents import events  # noqa: PLC0415 - a server without chats needn't pay for models
-
-    number = args.integer_or_default("number", 0)
-    exchanges = await service.run_blocking(lambda: client_chats.store.turns(session_id))
-    turn = next((turn for turn in exchanges if turn.number == number), None)
-    if turn is None:
-        raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
-    return {"number": number, "trace": events.entries_of(turn.outcome)}
-
-
-async def _rename_session(
-    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Rename a session."""
-    renamed = await service.run_blocking(lambda: client_chats.store.rename(session_id, args.text("title")))
-    return await _session_answer(service, client_chats, renamed)
-
-
-async def _fork_session(
-    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Fork a session."""
-    upto = args.integer_or_default("upto", -1)
-    forked = await service.run_blocking(lambda: client_chats.fork(session_id, upto=None if upto < 0 else upto))
-    return await _session_answer(service, client_chats, forked)
-
-
-async def _clear_session(
-    service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
-) -> dict[str, JSONValue]:
-    """Restart a session without its history."""
-    async with hold_idle_session(service, client_chats, session_id):
-        cleared = await service.run_blocking(lambda: client_chats.store.clear(session_id))
-    return await _session_answer(service, client_chats, cleared)
-
-
-async def _export_session(
-    service: JobService, client_chats: ClientChats, session_id: str, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Export a session as a note."""
-    return answers.as_json(await service.run_blocking(lambda: client_chats.export(session_id, args.text("path"))))
-
-
-async def _delete_session(
-    service: JobService, client_chats: ClientChats, session_id: str, _: RequestArguments
-) -> dict[str, JSONValue]:
-    """Delete a session."""
-    async with hold_idle_session(service, client_chats, session_id):
-        await service.run_blocking(lambda: client_chats.conversations.delete(session_id))
-    return {"deleted": session_id}
-
-
-async def _session_answer(service: JobService, client_chats: ClientChats, session: Session) -> dict[str, JSONValue]:
-    (shape,) = await _describe_sessions(service, client_chats, session)
-    return {"session": shape}
 
 
 async def _describe_sessions(
@@ -582,7 +557,7 @@ def _make_turn_start(
         args = await binding.read_arguments(request, parameters)
         try:
             client, vault = security.client_of(request.scope), args.text("vault")
-            client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
+            client_chats = await service.session_chats(client, vault, session_id)
             message = _read_message(client_chats, request, args)
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:

@@ -18,6 +18,7 @@ from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import STRING, STRINGS
 from knapper.server.security import API_CLIENT, MCP_CLIENT, PAGE_CLIENT, RequestBuckets
 from knapper.vault import access
 from knapper.vault.access import Capability, ClientKind, EditableScope, Outcome
@@ -39,7 +40,6 @@ _CODES_PATH: Final = "/pair/codes"
 _CLIENTS_PATH: Final = "/clients"
 _TAG: Final = "clients"
 _CREATED: Final = 201
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _NULLABLE: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
 _PAIR_PARAMETERS: Final = (
     Parameter(name="code", doc="As `knap connect` or the page shows it.", required=True, maximum=100),
@@ -54,20 +54,20 @@ _CODE_PARAMETERS: Final = (
 _PAIRED_CONTENT: Final = openapi.json_content(
     {
         "name": {"type": "string", "maxLength": MAX_NAME_CHARS + 4},
-        "vault": _STRING,
+        "vault": STRING,
         "token": {"type": "string", "description": "Told this once; it goes with each request as a bearer token."},
         "product": {"const": PRODUCT},
-        "version": _STRING,
+        "version": STRING,
         "instance": {"type": "string", "description": "The server's, as in `/health`."},
     }
 )
 _CODE_CONTENT: Final = openapi.json_content(
     {
-        "code": _STRING,
+        "code": STRING,
         "expires_s": {"type": "integer"},
-        "vault": _STRING,
+        "vault": STRING,
         "name": {"type": "string", "description": "Empty where the device says it."},
-        "address": _STRING,
+        "address": STRING,
         "link": {"type": "string", "description": "Opens the plugin in Obsidian."},
         "qr": {
             "type": ["array", "null"],
@@ -78,16 +78,15 @@ _CODE_CONTENT: Final = openapi.json_content(
 )
 _CLIENT_SCHEMA: Final = openapi.object_schema(
     {
-        "name": _STRING,
+        "name": STRING,
         "device": {"type": "string", "maxLength": MAX_DEVICE_CHARS},
-        "vault": _STRING,
+        "vault": STRING,
         "paired": {"type": "string", "description": "When, with the zone."},
         "made_by": {"enum": ["cli", "page"], "description": "Where its code was made."},
         "last_used": {**_NULLABLE, "description": "When it was last there, to the minute."},
         "revoked": {**_NULLABLE, "description": "When; null while it is good."},
     }
 )
-_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
 _OUTCOME: Final[Mapping[str, Any]] = {"enum": [*get_args(Outcome)]}
 _RIGHTS: Final[Mapping[str, Any]] = openapi.object_schema(
     {
@@ -100,16 +99,16 @@ _RIGHTS: Final[Mapping[str, Any]] = openapi.object_schema(
             "type": "integer",
             "description": "How many files it may change at once without a person's word.",
         },
-        "write": {**_TEXTS, "description": "Patterns of what it may change; empty for all."},
-        "read_only": {**_TEXTS, "description": "Patterns of what it may not change."},
-        "read": {**_TEXTS, "description": "Patterns of what it may read; empty for all."},
-        "hidden": {**_TEXTS, "description": "Patterns of what it isn't shown."},
-        "vaults": {**_TEXTS, "description": "Vaults that it may open; empty for all."},
+        "write": {**STRINGS, "description": "Patterns of what it may change; empty for all."},
+        "read_only": {**STRINGS, "description": "Patterns of what it may not change."},
+        "read": {**STRINGS, "description": "Patterns of what it may read; empty for all."},
+        "hidden": {**STRINGS, "description": "Patterns of what it isn't shown."},
+        "vaults": {**STRINGS, "description": "Vaults that it may open; empty for all."},
     }
 )
 _PROGRAM_SCHEMA: Final = openapi.object_schema(
     {
-        "name": _STRING,
+        "name": STRING,
         "kind": {"enum": [*get_args(ClientKind)]},
         "is_configured": {"type": "boolean", "description": "Whether the configuration says what it may do."},
         "credential": {

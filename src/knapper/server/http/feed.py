@@ -22,11 +22,11 @@ from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue, objects_in
 from knapper.server import security, workers
-from knapper.server.http import background, binding, openapi, schedules, tasks
+from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.app.client_runs import ClientRuns
     from knapper.server.http.background import JobService
+    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
 
 
@@ -248,8 +249,11 @@ def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequ
     """
     service = FeedService(hub, threads, stop, sources)
 
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _PARAMETERS)
+    async def tell(request: Request, args: RequestArguments) -> Response:
+        """Tell what happens in a vault.
+
+        As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.
+        """
         feed = service.open(security.client_of(request.scope), args.text("vault"))
         if background.is_polled(args):
             after = args.integer_or_default("after", 0)
@@ -261,16 +265,7 @@ def mount_feed(hub: Hub, threads: WorkerThreads, stop: StopSignal, sources: Sequ
         frames = _encode_frames(feed, background.last_event_id(request), service.stop)
         return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
-    spec = RouteSpec(
-        "GET",
-        "/events",
-        "events",
-        "Tell what happens in a vault.",
-        endpoint,
-        "As a stream, after `Last-Event-ID`; or as JSON. After an id that isn't known any more, `start` comes again.",
-        _PARAMETERS,
-        _CONTENT,
-    )
+    spec = openapi.bind_route("GET", "/events", "events", tell, _PARAMETERS, _CONTENT)
     return Mount(routes=[openapi.make_route(spec)])
 
 
@@ -294,8 +289,7 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
         if not await service.run_blocking(lambda: _has_file(hub, vault, store.PAUSED_FILE)):
             return []
         client_pipelines = await service.client_pipelines(client, vault)
-        listing = await tasks.list_waiting_runs(service, client_pipelines, RequestArguments(values={}))
-        rows = objects_in(listing["results"])
+        rows = objects_in(await tasks.list_waiting_runs(service, client_pipelines))
         return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
 
     return source
@@ -335,8 +329,7 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
     return rows
 
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
 _HISTORY_PARAMETERS: Final = (
     Parameter(
         name="limit",
@@ -357,14 +350,14 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "description": "One step; what is empty is left out.",
     "properties": {
-        "at": {**_STRING, "description": "When, in UTC; of a turn, when it ended."},
+        "at": {**STRING, "description": "When, in UTC; of a turn, when it ended."},
         "kind": {"enum": [*history.KINDS]},
-        "id": {**_STRING, "description": "Together with the kind there is no other."},
-        "work": {**_STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
-        "client": {**_STRING, "description": "Who did it; empty where that isn't recorded."},
-        "text": {**_STRING, "description": "The question, the beginning of the answer, or the reason."},
+        "id": {**STRING, "description": "Together with the kind there is no other."},
+        "work": {**STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
+        "client": {**STRING, "description": "Who did it; empty where that isn't recorded."},
+        "text": {**STRING, "description": "The question, the beginning of the answer, or the reason."},
         "state": {
-            **_STRING,
+            **STRING,
             "description": "How it ended, what became of a proposal, `undone` of a change, or what was refused.",
         },
         "undated": {
@@ -373,14 +366,14 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         },
         "notes": {**_STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
         "note_count": {"type": "integer"},
-        "session_id": _STRING,
-        "run_id": _STRING,
-        "schedule": _STRING,
-        "proposal_id": _STRING,
-        "change_id": _STRING,
+        "session_id": STRING,
+        "run_id": STRING,
+        "schedule": STRING,
+        "proposal_id": STRING,
+        "change_id": STRING,
         "proposals": {**_STRINGS, "description": "What a turn proposed."},
         "changes": {**_STRINGS, "description": "What a turn changed, or an undo took back."},
-        "model": _STRING,
+        "model": STRING,
         "tokens": {"type": "integer"},
         "cost_usd": {"type": "number"},
         "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
@@ -392,7 +385,7 @@ _HISTORY_CONTENT: Final = openapi.json_content(
         "results": {"type": "array", "items": _ENTRY_SCHEMA},
         "limit": {"type": "integer"},
         "more": {"type": "boolean"},
-        "next": {**_STRING, "description": "What to give as `before` for the next page; empty where there is none."},
+        "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},
     }
 )
 
@@ -405,8 +398,12 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         service: Has their runs.
     """
 
-    async def endpoint(request: Request) -> Response:
-        args = await binding.read_arguments(request, _HISTORY_PARAMETERS)
+    async def list_entries(request: Request, args: RequestArguments) -> Response:
+        """List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.
+
+        A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs
+        together.
+        """
         client, vault = security.client_of(request.scope), args.text("vault")
         has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
         client_runs = await service.client_runs(client, vault) if has_runs else None
@@ -429,16 +426,4 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
 
         return security.JsonReply((await service.run_blocking(read_page)).as_dict())
 
-    return (
-        RouteSpec(
-            "GET",
-            "/history",
-            "history",
-            "List what was asked, found, proposed, accepted, rejected, changed and undone, the latest first.",
-            endpoint,
-            "A client is shown what it sees of sessions, runs, proposals and changes. What has the same `work` belongs "
-            "together.",
-            _HISTORY_PARAMETERS,
-            _HISTORY_CONTENT,
-        ),
-    )
+    return (openapi.bind_route("GET", "/history", "history", list_entries, _HISTORY_PARAMETERS, _HISTORY_CONTENT),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,9 +18,10 @@ from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import STRING
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine
 
     from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink
     from knapper.app import Hub
@@ -193,11 +194,10 @@ _EMBED: Final = Parameter(
     name="embed", doc="Also compute the missing vectors for search by meaning; so it is if left out.", kind="flag"
 )
 _BEGIN_PARAMETERS: Final = (_FULL, _EMBED, VAULT_PARAMETER)
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _BEGUN_CONTENT: Final = openapi.json_content(
     {
-        "job_id": _STRING,
-        "vault": _STRING,
+        "job_id": STRING,
+        "vault": STRING,
         "joined": {"type": "boolean", "description": "Whether it was running already, perhaps not in full."},
     }
 )
@@ -208,7 +208,7 @@ _EVENTS_CONTENT: Final = background.events_content(
     )
 )
 _CANCELLED_CONTENT: Final = openapi.json_content(
-    {"job_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
+    {"job_id": STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )
 _ACCEPTED_STATUS: Final = 202
 _TAG: Final = "index"

@@ -11,42 +11,48 @@ from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
 from knapper.server.http import openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
-from knapper.server.http.openapi import json_content, object_schema, page_content, stream_content
+from knapper.server.http.models import SPENT_SCHEMA
+from knapper.server.http.openapi import (
+    BOOLEAN,
+    INTEGER,
+    OBJECTS,
+    STRING,
+    json_content,
+    object_schema,
+    page_content,
+    stream_content,
+)
 from knapper.tools.context import SCRIPT_PROFILES
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
-_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
 _OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
-_RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2}
+_RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "What the person is asked; `run_id` and `answer` continue the run.",
-    "properties": {"question": _STRING, "options": {"type": "array"}},
+    "properties": {"question": STRING, "options": {"type": "array"}},
 }
 _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
-    "run_id": _STRING,
+    "run_id": STRING,
     "state": {"enum": ["complete", "asked", "cancelled"]},
     "answer": {"type": "string", "description": "Of the task; of the other agents where it wasn't to be done."},
     "pipeline": {**_OBJECT, "description": "What scout and web found, and tokens by agent."},
     "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
-    "proposed_edits": _OBJECTS,
+    "proposed_edits": OBJECTS,
     "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
     "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
     "waiting": {
-        **_OBJECTS,
+        **OBJECTS,
         "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
     },
     "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
-    "citations": _OBJECTS,
-    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
+    "citations": OBJECTS,
+    "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
     "question": _QUESTION_SCHEMA,
     "notices": _STRINGS,
     "usage": _OBJECT,
-    "model": _STRING,
-    "session_id": _STRING,
+    "model": STRING,
+    "session_id": STRING,
 }
 OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
 TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
@@ -57,9 +63,9 @@ TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
 )
 CANCEL_TASK_CONTENT: Final = openapi.json_content(
     {
-        "run_id": _STRING,
-        "cancelled": _BOOLEAN,
-        "ended": _BOOLEAN,
+        "run_id": STRING,
+        "cancelled": BOOLEAN,
+        "ended": BOOLEAN,
         "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
     }
 )
@@ -69,12 +75,12 @@ WAITING_CONTENT: Final = openapi.json_content(
             "type": "array",
             "items": openapi.object_schema(
                 {
-                    "run_id": _STRING,
-                    "task": _STRING,
-                    "note": _STRING,
-                    "question": _STRING,
+                    "run_id": STRING,
+                    "task": STRING,
+                    "note": STRING,
+                    "question": STRING,
                     "options": {"type": "array"},
-                    "at": _STRING,
+                    "at": STRING,
                     "client": {"type": "string", "description": "On whose behalf it runs."},
                     "session_id": {"type": "string", "description": "Empty for none, or for another client's."},
                 }
@@ -97,7 +103,7 @@ CONTEXT_CONTENT: Final = openapi.json_content(
         "tokens": {"type": "integer", "description": "Of all that goes in, roughly."},
         "notices": _STRINGS,
         "cut": {"type": ["string", "null"], "description": "The note of which only the beginning goes in."},
-        "limit": _INTEGER,
+        "limit": INTEGER,
         "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
     }
 )
@@ -131,7 +137,7 @@ PRESET_PARAMETERS: Final = (
     Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
 )
 PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {"name": _STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
+    {"name": STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
 )
 SWITCHES_CONTENT: Final = openapi.json_content(
     {"switches": {**_OBJECT, "description": "scout, web and task, as kept; PUT takes them so."}}
@@ -340,21 +346,6 @@ def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": object_schema(properties)}
 
 
-TASK_PARAMETER: Final = Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000)
-STRATEGY_PARAMETER: Final = Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40)
-CODE_MODE_PARAMETER: Final = Parameter(
-    name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"
-)
-PROFILE_PARAMETER: Final = Parameter(
-    name="profile",
-    doc="What else scripts may read, where the owner configured any.",
-    choices=SCRIPT_PROFILES,
-)
-FRESH_PARAMETER: Final = Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag")
-MODEL_PARAMETER: Final = Parameter(
-    name="model", doc="Another model than the configured one; only a person may name any.", maximum=200
-)
-ALSO_PARAMETER: Final = Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200)
 LIMIT_PARAMETERS: Final = (
     Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
     Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
@@ -363,98 +354,91 @@ LIMIT_PARAMETERS: Final = (
     Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
 )
 """Whoever isn't a person may only lower what the owner configured."""
-REPLAY_PARAMETER: Final = Parameter(
-    name="replay",
-    doc="`stale` does again what read notes that have changed, a node's id that and all below.",
-    maximum=200,
-)
 ANSWER_PARAMETER: Final = Parameter(
     name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
 )
 EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True)
-PAGE_LIMIT_PARAMETER: Final = Parameter(
-    name="limit", doc="How many at most; 50 where it is left out.", kind="count", maximum=500
-)
-PAGE_OFFSET_PARAMETER: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9)
 NEW_RUN_PARAMETERS: Final = (
-    TASK_PARAMETER,
-    STRATEGY_PARAMETER,
-    CODE_MODE_PARAMETER,
-    PROFILE_PARAMETER,
-    FRESH_PARAMETER,
-    MODEL_PARAMETER,
-    ALSO_PARAMETER,
+    Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000),
+    Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40),
+    Parameter(name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"),
+    Parameter(
+        name="profile",
+        doc="What else scripts may read, where the owner configured any.",
+        choices=SCRIPT_PROFILES,
+    ),
+    Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag"),
+    Parameter(name="model", doc="Another model than the configured one; only a person may name any.", maximum=200),
+    Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200),
     *LIMIT_PARAMETERS,
     VAULT_PARAMETER,
 )
-RESUME_PARAMETERS: Final = (REPLAY_PARAMETER, *LIMIT_PARAMETERS, VAULT_PARAMETER)
-PAGE_PARAMETERS: Final = (PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, VAULT_PARAMETER)
+RESUME_PARAMETERS: Final = (
+    Parameter(
+        name="replay",
+        doc="`stale` does again what read notes that have changed, a node's id that and all below.",
+        maximum=200,
+    ),
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
 
 _LIMITS: Final[Mapping[str, Any]] = object_schema(
     {
-        "depth": _INTEGER,
-        "nodes": _INTEGER,
+        "depth": INTEGER,
+        "nodes": INTEGER,
         "seconds": _NUMBER,
-        "tokens": _INTEGER,
-        "cents": _INTEGER,
-        "parallel": _INTEGER,
-    }
-)
-_SPEND: Final[Mapping[str, Any]] = object_schema(
-    {
-        "requests": _INTEGER,
-        "input_tokens": _INTEGER,
-        "output_tokens": _INTEGER,
-        "total_tokens": _INTEGER,
-        "cost_usd": {"type": ["number", "null"], "description": "Null where no price is known."},
+        "tokens": INTEGER,
+        "cents": INTEGER,
+        "parallel": INTEGER,
     }
 )
 _SOURCES: Final[Mapping[str, Any]] = _list_of(
-    {"vault": _STRING, "path": _STRING, "start_line": _INTEGER, "end_line": _INTEGER, "hash": _STRING}
+    {"vault": STRING, "path": STRING, "start_line": INTEGER, "end_line": INTEGER, "hash": STRING}
 )
 _CITATIONS: Final[Mapping[str, Any]] = _list_of(
     {
-        "vault": _STRING,
-        "path": _STRING,
-        "heading": _STRING,
-        "start_line": _INTEGER,
-        "end_line": _INTEGER,
-        "hash": _STRING,
+        "vault": STRING,
+        "path": STRING,
+        "heading": STRING,
+        "start_line": INTEGER,
+        "end_line": INTEGER,
+        "hash": STRING,
     }
 )
 _REMOVED: Final[Mapping[str, Any]] = {
-    **_list_of({"citation": _STRING, "reason": _STRING}),
+    **_list_of({"citation": STRING, "reason": STRING}),
     "description": "Citations that were dropped, each with the reason.",
 }
 _CHECKPOINTS: Final[Mapping[str, Any]] = {
     **_list_of(
         {
-            "node_id": _STRING,
-            "id": _STRING,
-            "question": _STRING,
+            "node_id": STRING,
+            "id": STRING,
+            "question": STRING,
             "options": _STRINGS,
-            "answer": _STRING,
-            "unattended": _BOOLEAN,
+            "answer": STRING,
+            "unattended": BOOLEAN,
         }
     ),
     "description": "What it asks a person, and nobody has answered.",
 }
 _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": {"type": "string", "description": "`root`, `1`, `1.2`."},
-    "parent": _STRING,
-    "title": _STRING,
-    "depth": _INTEGER,
+    "parent": STRING,
+    "title": STRING,
+    "depth": INTEGER,
     "state": {"enum": ["pending", "running", "done", "partial", "failed", "blocked", "cut"]},
     "reason": {"type": "string", "description": "Why it has no answer, or a part of one."},
-    "cached": _BOOLEAN,
+    "cached": BOOLEAN,
     "children": _STRINGS,
     "score": {"type": ["number", "null"], "description": "Of what was found, 0 to 1; null before."},
     "tier": {"type": "string", "description": "Empty where the first attempt did; A, B, C or direct otherwise."},
-    "citation_count": _INTEGER,
-    "tokens": _INTEGER,
+    "citation_count": INTEGER,
+    "tokens": INTEGER,
     "cost_usd": {"type": ["number", "null"], "description": "Its own, without its children's; null where unknown."},
     "spans": {
-        **_list_of({"doing": _STRING, "started": _STRING, "ended": {"type": ["string", "null"]}}),
+        **_list_of({"doing": STRING, "started": STRING, "ended": {"type": ["string", "null"]}}),
         "description": "When it was at what, in order; `ended` is null while it lasts.",
     },
 }
@@ -464,53 +448,53 @@ _RETRIEVAL: Final[Mapping[str, Any]] = object_schema(
         "score": _NUMBER,
         "parts": {"type": "object", "additionalProperties": _NUMBER},
         "confidence": _NUMBER,
-        "tier": _STRING,
-        "script": _STRING,
+        "tier": STRING,
+        "script": STRING,
         "attempts": {
             "type": "array",
             "items": {"type": "object", "additionalProperties": True},
             "description": _ATTEMPT_NOTE,
         },
         "sources": _SOURCES,
-        "context_chars": _INTEGER,
+        "context_chars": INTEGER,
         "notes": _STRINGS,
     }
 )
 _QUESTION: Final[Mapping[str, Any]] = object_schema(
-    {"question": _STRING, "options": _STRINGS, "answer": _STRING, "unattended": _BOOLEAN}
+    {"question": STRING, "options": _STRINGS, "answer": STRING, "unattended": BOOLEAN}
 )
 
 _STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
 _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
-    "id": _STRING,
-    "task": _STRING,
-    "strategy": _STRING,
-    "code_mode": _BOOLEAN,
-    "model": _STRING,
+    "id": STRING,
+    "task": STRING,
+    "strategy": STRING,
+    "code_mode": BOOLEAN,
+    "model": STRING,
     "client": {"type": "string", "description": "On whose behalf it is."},
     "also": {**_STRINGS, "description": "Other vaults that it looks through."},
     "state": {"enum": [*_STATES]},
     "reasons": {**_STRINGS, "description": "Why it isn't complete."},
     "limits": _LIMITS,
-    "created": _STRING,
-    "updated": _STRING,
+    "created": STRING,
+    "updated": STRING,
     "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
 }
 RUN_CONTENT: Final = json_content(_RUN_PROPERTIES)
 _OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
-    **_INTEGER,
+    **INTEGER,
     "description": "Questions to a person that nobody has answered.",
 }
 RUNS_CONTENT: Final = page_content("results", object_schema({**_RUN_PROPERTIES, "asks": _OPEN_QUESTIONS}))
 RUN_DETAIL_CONTENT: Final = json_content(
     {
         **_RUN_PROPERTIES,
-        "answer": _STRING,
+        "answer": STRING,
         "citations": _CITATIONS,
         "removed": _REMOVED,
-        "usage": _SPEND,
-        "cached": _INTEGER,
-        "node_count": _INTEGER,
+        "usage": SPENT_SCHEMA,
+        "cached": INTEGER,
+        "node_count": INTEGER,
         "nodes": {**_list_of(_NODE_PROPERTIES), "description": "In brief, parents before their parts."},
         "checkpoints": _CHECKPOINTS,
     }
@@ -518,30 +502,30 @@ RUN_DETAIL_CONTENT: Final = json_content(
 NODE_CONTENT: Final = json_content(
     {
         **_NODE_PROPERTIES,
-        "task": _STRING,
+        "task": STRING,
         "why": {"type": "string", "description": "Why it is split, or isn't."},
         "hard": {**_STRINGS, "description": "Nodes whose answers it needs."},
         "soft": {**_STRINGS, "description": "Nodes whose answers help it."},
         "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
-        "high_impact": _BOOLEAN,
+        "high_impact": BOOLEAN,
         "retrieval": {"anyOf": [_RETRIEVAL, {"type": "null"}]},
-        "answer": _STRING,
+        "answer": STRING,
         "citations": _CITATIONS,
         "removed": _REMOVED,
         "sources": _SOURCES,
         "checkpoint": {"anyOf": [_QUESTION, {"type": "null"}]},
-        "usage": _SPEND,
+        "usage": SPENT_SCHEMA,
         "notes": _STRINGS,
     }
 )
 USED_NOTES_CONTENT: Final = json_content(
     {
-        "id": _STRING,
+        "id": STRING,
         "notes": {
             **_list_of(
                 {
                     "vault": {"type": "string", "description": "Empty for the run's own."},
-                    "path": _STRING,
+                    "path": STRING,
                     "use": {
                         "enum": ["cited", "found", "read"],
                         "description": "Cited by an answer, found by a retrieval, or looked at: the closest of them.",
@@ -555,7 +539,7 @@ USED_NOTES_CONTENT: Final = json_content(
 )
 STALE_CONTENT: Final = json_content(
     {
-        "id": _STRING,
+        "id": STRING,
         "stale": {
             "type": "object",
             "additionalProperties": _STRINGS,
@@ -564,16 +548,16 @@ STALE_CONTENT: Final = json_content(
     }
 )
 EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
-ANSWER_CONTENT: Final = json_content({"id": _STRING, "run": _STRING, "node": _STRING, "answer": {"type": "object"}})
+ANSWER_CONTENT: Final = json_content({"id": STRING, "run": STRING, "node": STRING, "answer": {"type": "object"}})
 CANCEL_RUN_CONTENT: Final = json_content(
-    {"id": _STRING, "cancelled": _BOOLEAN, "ended": _BOOLEAN, "state": {"enum": [*_STATES]}}
+    {"id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN, "state": {"enum": [*_STATES]}}
 )
-DELETE_CONTENT: Final = json_content({"deleted": _STRING})
+DELETE_CONTENT: Final = json_content({"deleted": STRING})
 OPTIONS_CONTENT: Final = json_content(
     {
-        "strategies": _list_of({"name": _STRING, "summary": _STRING, "own": _BOOLEAN}),
+        "strategies": _list_of({"name": STRING, "summary": STRING, "own": BOOLEAN}),
         "strategy": {"type": "string", "description": "The one that is taken where none is said."},
-        "code_mode": _BOOLEAN,
+        "code_mode": BOOLEAN,
         "profiles": _STRINGS,
         "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
         "ranges": {
@@ -581,12 +565,12 @@ OPTIONS_CONTENT: Final = json_content(
             "additionalProperties": object_schema({"least": {"type": "number"}, "most": {"type": "number"}}),
         },
         "model": {"type": ["string", "null"], "description": "The configured model; null where there is none."},
-        "model_hint": _STRING,
+        "model_hint": STRING,
         "sandbox_ready": {
             "type": ["boolean", "null"],
             "description": "False where scripts have to be prepared first; null where they can't be run here.",
         },
-        "sandbox_hint": _STRING,
+        "sandbox_hint": STRING,
     }
 )
 RUN_STREAM_CONTENT: Final = stream_content(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from starlette.requests import Request
@@ -14,11 +15,12 @@ from knapper import extras
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider, ServerState
 from knapper.app import models
+from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.server import security, workers
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,15 +34,13 @@ if TYPE_CHECKING:
 
 
 _TAG: Final = "models"
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
 SPENT_SCHEMA: Final = openapi.object_schema(
     {
-        "requests": _INTEGER,
-        "input_tokens": _INTEGER,
-        "output_tokens": _INTEGER,
-        "total_tokens": _INTEGER,
+        "requests": INTEGER,
+        "input_tokens": INTEGER,
+        "output_tokens": INTEGER,
+        "total_tokens": INTEGER,
         "cost_usd": _DOLLARS,
     }
 )
@@ -57,8 +57,8 @@ _MODELS_CONTENT: Final = openapi.json_content(
             "type": "array",
             "items": openapi.object_schema(
                 {
-                    "name": {**_STRING, "description": "As `model` of a message takes it."},
-                    "provider": _STRING,
+                    "name": {**STRING, "description": "As `model` of a message takes it."},
+                    "provider": STRING,
                     "use": {"enum": ["main", "fallback", "scout"], "description": "What the configuration has it for."},
                     "has_key": {"type": "boolean", "description": "Whether a key is set, or none is needed."},
                     "is_local": {"type": "boolean", "description": "Whether it runs on this machine."},
@@ -94,45 +94,12 @@ _KEYLESS: Final = frozenset({"ollama", "compatible"})
 _LOOPBACK: Final = ("http://localhost", "http://127.0.0.1", "http://[::1]")
 
 
-def spending_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes of models and their cost.
-
-    Args:
-        hub: Whose settings name the models.
-        service: Has the chats, whose account is shown.
-    """
-
-    async def list_models(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
-        """List the configured models with their prices.
-
-        No server is asked. Only for persons.
-        """
-        security.check_person(hub.settings, request.scope, "see the models")
-        rows = await service.run_blocking(lambda: _list_models(hub.settings))
-        return {"configured": hub.settings.model.name, "results": [*rows]}
-
-    async def show_usage(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
-        """Show what models have cost today.
-
-        With what the limits leave, and what a conversation took. Only for persons.
-        """
-        security.check_person(hub.settings, request.scope, "see what models cost")
-        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
-        client_chats = await service.client_chats(await service.session_owner(client, vault, session_id), vault)
-        return await service.run_blocking(lambda: _describe_usage(client_chats, session_id))
-
-    return (
-        openapi.bind_route("GET", "/models", _TAG, list_models, binding.ANY_VAULT, _MODELS_CONTENT),
-        openapi.bind_route("GET", "/usage", _TAG, show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
-    )
-
-
 def _list_models(settings: Settings) -> list[JSONValue]:
     """Return a row for each model that the configuration names, once; one that can't be read is left out."""
     named = (
-        *((name, "main") for name in (settings.model.name,)),
+        (settings.model.name, "main"),
         *((name, "fallback") for name in settings.model.fallbacks),
-        *((name, "scout") for name in (settings.agents.scout.model,)),
+        (settings.agents.scout.model, "scout"),
     )
     rows: dict[str, JSONValue] = {}
     for name, use in named:
@@ -196,15 +163,12 @@ def _describe_usage(client_chats: ClientChats, session_id: str) -> dict[str, JSO
 
 
 _WHAT_SEE: Final = "see which keys are set"
-_KEY_PROVIDERS: Final = ("openai", "anthropic", "fireworks", "openrouter")
 _PROBE_NAME: Final = "nobody"
 """A name that no key is stored under."""
 _MAX_KEY_CHARS: Final = 1_000
 _MAX_ADDRESS_CHARS: Final = 300
 _TRIAL_PREFIX: Final = "trial-"
 """What the account calls a trial: each is a run of its own, so that together they don't use up the limit of one."""
-_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "string"}}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _KEY_PARAMETERS: Final = (
     Parameter(
         name="provider",
@@ -220,14 +184,14 @@ _KEY_PARAMETERS: Final = (
     *binding.ANY_VAULT,
 )
 _OFFERED_PARAMETERS: Final = (
-    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*_KEY_PROVIDERS, "ollama")),
+    Parameter(name="provider", doc="Who is asked.", required=True, choices=(*KEY_PROVIDERS, "ollama")),
     *binding.ANY_VAULT,
 )
 _OFFERED_CONTENT: Final = openapi.json_content(
     {
         "state": {"enum": [*get_args(ServerState)], "description": "What came of asking."},
-        "text": {**_STRING, "description": "The same in words."},
-        "models": {**_TEXTS, "description": "Names, at most 200; some may not be for chat."},
+        "text": {**STRING, "description": "The same in words."},
+        "models": {**STRINGS, "description": "Names, at most 200; some may not be for chat."},
     }
 )
 _TRIAL_PARAMETERS: Final = (
@@ -236,7 +200,7 @@ _TRIAL_PARAMETERS: Final = (
 )
 _KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "provider": {**_STRING, "description": "Or a server's address."},
+        "provider": {**STRING, "description": "Or a server's address."},
         "place": {
             "enum": ["settings", "keyring", "none"],
             "description": "Where its key is: in the configuration or a variable, in the keyring, or nowhere.",
@@ -246,7 +210,7 @@ _KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
 _KEYS_CONTENT: Final = openapi.json_content(
     {
         "results": {"type": "array", "items": dict(_KEY_ROW)},
-        "has_keyring": {**_BOOLEAN, "description": "Whether this machine has a keyring that answers."},
+        "has_keyring": {**BOOLEAN, "description": "Whether this machine has a keyring that answers."},
     }
 )
 _KEPT_CONTENT: Final = openapi.json_content(dict(_KEY_ROW["properties"]))
@@ -254,16 +218,16 @@ _PROBLEM: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "Why it didn't answer; null where it did.",
     "properties": {
-        "code": {**_STRING, "description": "Such as model_key, model_unknown, model_quota, unreachable, timeout."},
-        "error": _STRING,
-        "hint": _STRING,
+        "code": {**STRING, "description": "Such as model_key, model_unknown, model_quota, unreachable, timeout."},
+        "error": STRING,
+        "hint": STRING,
     },
     "required": ["code", "error", "hint"],
 }
 _TRIAL_CONTENT: Final = openapi.json_content(
     {
-        "model": _STRING,
-        "text": {**_STRING, "description": "The beginning of its answer."},
+        "model": STRING,
+        "text": {**STRING, "description": "The beginning of its answer."},
         "seconds": {"type": "number"},
         "spent": {**SPENT_SCHEMA, "description": "It counts towards the day's limits."},
         "problem": _PROBLEM,
@@ -271,62 +235,90 @@ _TRIAL_CONTENT: Final = openapi.json_content(
 )
 
 
-def model_access_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes of keys and trials.
+def model_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes of models, their cost, their keys and trials.
 
     Args:
         hub: Whose settings name the models.
-        service: Has the chats, which open them.
+        service: Has the chats, which open them, and whose account is shown.
     """
+    routes, bind, keys_path = _ModelRoutes(hub=hub, service=service), openapi.bind_route, "/models/keys"
+    return (
+        bind("GET", "/models", _TAG, routes.list_models, binding.ANY_VAULT, _MODELS_CONTENT),
+        bind("GET", "/usage", _TAG, routes.show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
+        bind("GET", keys_path, _TAG, routes.list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
+        bind("PUT", keys_path, _TAG, routes.keep, _KEY_PARAMETERS, _KEPT_CONTENT),
+        bind("GET", "/models/offered", _TAG, routes.list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
+        bind("POST", "/models/trial", _TAG, routes.attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
+    )
 
-    async def list_keys(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelRoutes:
+    """The handlers of requests about models, their cost and their keys."""
+
+    hub: Hub
+    service: JobService
+
+    async def list_models(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+        """List the configured models with their prices.
+
+        No server is asked. Only for persons.
+        """
+        security.check_person(self.hub.settings, request.scope, "see the models")
+        rows = await self.service.run_blocking(lambda: _list_models(self.hub.settings))
+        return {"configured": self.hub.settings.model.name, "results": [*rows]}
+
+    async def show_usage(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+        """Show what models have cost today.
+
+        With what the limits leave, and what a conversation took. Only for persons.
+        """
+        security.check_person(self.hub.settings, request.scope, "see what models cost")
+        client, vault, session_id = security.client_of(request.scope), args.text("vault"), args.text("session_id")
+        client_chats = await self.service.session_chats(client, vault, session_id)
+        return await self.service.run_blocking(lambda: _describe_usage(client_chats, session_id))
+
+    async def list_keys(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
         """List whose keys are set, and where.
 
         No key is told, nor any part of one. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, _WHAT_SEE)
-        return await service.run_blocking(lambda: _list_keys(hub.settings))
+        security.check_person(self.hub.settings, request.scope, _WHAT_SEE)
+        return await self.service.run_blocking(lambda: _list_keys(self.hub.settings))
 
-    async def keep(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def keep(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Keep a key in the system's keyring, or remove it there.
 
         It is sent to that provider, or the server at that address, alone. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, "keep a key")
-        return await service.run_blocking(lambda: _keep_key(hub.settings, args))
+        security.check_person(self.hub.settings, request.scope, "keep a key")
+        return await self.service.run_blocking(lambda: _keep_key(self.hub.settings, args))
 
-    async def list_offered(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def list_offered(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """List the models that a provider offers.
 
         Asks the provider's server, at its usual or configured address, with its key. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, _WHAT_SEE)
+        security.check_person(self.hub.settings, request.scope, _WHAT_SEE)
         provider = cast("Provider", args.text("provider"))
-        settings = hub.settings  # read once: address and key belong together
+        settings = self.hub.settings  # read once: address and key belong together
         base_url = settings.model.ollama_url if provider == "ollama" else ""
         server = ModelName(provider=provider, name="*", base_url=base_url)
-        return await service.run_blocking(
+        return await self.service.run_blocking(
             lambda: names.check_server(server, models.configured_keys(settings).find(server)).as_dict()
         )
 
-    async def attempt(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def attempt(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Try a model with one short question.
 
         It answers 200 as well where the model doesn't answer, with the reason in `problem`. Only for persons.
         """
-        security.check_person(hub.settings, request.scope, "try a model")
-        client_chats = await service.client_chats(security.client_of(request.scope), args.text("vault"))
-        name = args.text("model").strip() or hub.settings.model.name
-        trial = _try_model(client_chats, name, service.run_blocking)
+        security.check_person(self.hub.settings, request.scope, "try a model")
+        client_chats = await self.service.client_chats(security.client_of(request.scope), args.text("vault"))
+        name = args.text("model").strip() or self.hub.settings.model.name
+        trial = _try_model(client_chats, name, self.service.run_blocking)
         return await workers.run_unless_disconnected(request.receive, trial)
-
-    keys_path = "/models/keys"
-    return (
-        openapi.bind_route("GET", keys_path, _TAG, list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
-        openapi.bind_route("PUT", keys_path, _TAG, keep, _KEY_PARAMETERS, _KEPT_CONTENT),
-        openapi.bind_route("GET", "/models/offered", _TAG, list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
-        openapi.bind_route("POST", "/models/trial", _TAG, attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
-    )
 
 
 def _list_keys(settings: Settings) -> dict[str, JSONValue]:
@@ -337,7 +329,7 @@ def _list_keys(settings: Settings) -> dict[str, JSONValue]:
             model = models.resolve_models(settings, name)[0]
             if model.base_url and model.provider != "ollama":
                 addresses[model.base_url] = None
-    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*_KEY_PROVIDERS, *addresses)]
+    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*KEY_PROVIDERS, *addresses)]
     has_keyring = False
     with contextlib.suppress(SetupError, ImportError):
         names.store_key(_PROBE_NAME, "")
@@ -358,10 +350,10 @@ def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue
     # Neither value is quoted in an error: somebody may paste the key into the wrong field.
     name, key = args.text("provider").strip().rstrip("/"), args.text("key").strip()
     is_address = name.startswith(("http://", "https://")) and name.isprintable() and " " not in name
-    if name not in _KEY_PROVIDERS and not is_address:
+    if name not in KEY_PROVIDERS and not is_address:
         raise BadInput(
             "that is no provider",
-            hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address such as http://host/v1",
+            hint=f"give {', '.join(KEY_PROVIDERS)}, or an address such as http://host/v1",
             code="bad_provider",
         )
     if not (key.isascii() and key.isprintable()) or " " in key:

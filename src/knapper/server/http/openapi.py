@@ -34,6 +34,11 @@ ERROR_SCHEMA: Final[Mapping[str, JSONValue]] = {
     },
     "required": ["success", "error", "code"],
 }
+STRING: Final[Mapping[str, Any]] = {"type": "string"}
+STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
+INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
+BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
+OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
 _IF_NONE_MATCH: Final[Mapping[str, JSONValue]] = {
     "name": "If-None-Match",
     "in": "header",
@@ -172,7 +177,6 @@ def _rewrite_refs_in(schema: Mapping[str, JSONValue], prefix: str) -> dict[str, 
 
 _JSON_CONTENT: Final = "application/json"
 _EVENT_STREAM: Final = "text/event-stream"
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
 _PATH_NAME: Final = re.compile(r"{(\w+)(?::\w+)?}")
 _MODEL_PATHS: Final = ("/chat", "/chat/stream", "/ask", "/ask/stream")
 _BAD_GATEWAY_RESPONSE: Final = {
@@ -236,10 +240,10 @@ def read_doc(handler: Callable[..., object]) -> tuple[str, str]:
     return summary, " ".join(description.split())
 
 
-def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a page of a list."""
+def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a page of a list, and what stands beside it."""
     counts: dict[str, Any] = {each: {"type": "integer"} for each in ("total", "limit", "offset")}
-    return json_content({name: {"type": "array", "items": dict(row)}, **counts})
+    return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +257,7 @@ def stream_content(event_order: str) -> dict[str, Any]:
     Args:
         event_order: The events and their order.
     """
-    fields = {"id": _STRING, "event": _STRING, "data": {**_STRING, "contentMediaType": _JSON_CONTENT}}
+    fields = {"id": STRING, "event": STRING, "data": {**STRING, "contentMediaType": _JSON_CONTENT}}
     text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
     return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from starlette.requests import Request
@@ -12,9 +13,9 @@ from starlette.responses import Response
 
 from knapper.errors import ConflictError, NotFound, SetupError
 from knapper.server import security
-from knapper.server.http import background, binding, openapi
+from knapper.server.http import background, openapi
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.job_schemas import (
     ANSWER_CONTENT,
     ANSWER_PARAMETER,
@@ -26,7 +27,6 @@ from knapper.server.http.job_schemas import (
     NEW_RUN_PARAMETERS,
     NODE_CONTENT,
     OPTIONS_CONTENT,
-    PAGE_PARAMETERS,
     RESUME_PARAMETERS,
     RUN_CONTENT,
     RUN_DETAIL_CONTENT,
@@ -199,7 +199,7 @@ class _RunCall:
         """Run blocking work in a thread."""
         return await self.jobs.service.run_blocking(work)
 
-    async def show(self) -> RunDetails:
+    async def details(self) -> RunDetails:
         """Return the run of the path; raises as `ClientRuns.show` does."""
         return await self.blocking(lambda: self.runs.show(self.run_id))
 
@@ -211,17 +211,151 @@ class _RunCall:
         """Return a run in brief, and whether it goes on."""
         return {**run.brief(), "is_live": self.is_live(run)}
 
-    async def begin(self, ready: Callable[[], PreparedRun]) -> Response:
+    async def start(self, ready: Callable[[], PreparedRun]) -> Response:
         """Start a run in the background, and reply with it at once."""
         run = await self.jobs.begin(ready)
         return security.JsonReply({"success": True, **self.describe(run)}, _ACCEPTED_STATUS)
+
+    async def show_options(self) -> dict[str, JSONValue]:
+        """Show the options of a run."""
+        return await self.blocking(self.runs.options)
+
+    async def list_runs(self) -> dict[str, JSONValue]:
+        """List runs."""
+        limit, offset = self.args.page()
+
+        def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
+            page_runs, total = self.runs.runs(limit, offset)
+            return page_runs, total, self.runs.count_questions(page_runs)
+
+        page_runs, total, question_counts = await self.blocking(read_page)
+        rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
+        return {"results": rows, "total": total, "limit": limit, "offset": offset}
+
+    async def begin_run(self) -> Response:
+        """Start a run.
+
+        Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
+        """
+        from knapper.app.client_runs import RunRequest  # noqa: PLC0415 - a server without runs needn't pay for models
+
+        args = self.args
+        run_request = RunRequest(
+            task=args.text("task"),
+            strategy=args.text("strategy"),
+            code_mode=args.flag("code_mode"),
+            profile=args.choice("profile", SCRIPT_PROFILES, "strict"),
+            fresh=bool(args.flag("fresh")),
+            model=args.text("model"),
+            also=tuple(args.texts("also") or ()),
+            limits=_read_limits(args),
+        )
+        return await self.start(lambda: self.runs.prepare_new(run_request))
+
+    async def show_run(self) -> dict[str, JSONValue]:
+        """Show a run."""
+        run_view, questions = await self.blocking(
+            lambda: (self.runs.show(self.run_id), self.runs.questions(self.run_id))
+        )
+        rows: list[JSONValue] = [question.as_dict() for question in questions]
+        return {**run_view.as_dict(), "is_live": self.is_live(run_view.run), "checkpoints": rows}
+
+    async def show_node(self) -> dict[str, JSONValue]:
+        """Show a node."""
+        node_id = str(self.request.path_params["node_id"])
+        return (await self.blocking(lambda: self.runs.node(self.run_id, node_id))).as_dict()
+
+    async def stream_run(self) -> Response:
+        """Stream the events of a run.
+
+        Also for a run of another process, and for an ended one: its nodes, then `run_done`.
+        """
+        run_view = await self.details()
+        start: dict[str, JSONValue] = {"run_id": self.run_id, "task": run_view.run.order.task}
+        job = self.jobs.running_job(self.run_id)
+        if job is None and run_view.run.state in {"pending", "running"}:
+            job = self.jobs.watch(self.runs, self.run_id)
+        if job is not None:
+            return await background.events_reply(job, start, self.request, self.args)
+        # the result of an ended run, with ids above those of its live events
+        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+
+        event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
+        is_polled, after = background.is_polled(self.args), self.args.integer_or_default("after", 0)
+        first_id = (after if is_polled else background.last_event_id(self.request)) + 1
+        rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
+        events = [ServerSentEvent(id=first_id + index, name=name, data=data) for index, (name, data) in enumerate(rows)]
+        if is_polled:
+            return background.polled_reply(events, after, has_ended=True)
+        body = b"".join(event.encode() for event in events)
+        return Response(body, media_type="text/event-stream", headers=security.REPLY_HEADERS)
+
+    async def list_used_notes(self) -> dict[str, JSONValue]:
+        """List the notes that a run used."""
+        from knapper.agents.runs.model import list_used_notes  # noqa: PLC0415 - as above
+
+        nodes = (await self.details()).nodes
+        return {"id": self.run_id, "notes": [note.as_dict() for note in list_used_notes(nodes)]}
+
+    async def show_stale_nodes(self) -> dict[str, JSONValue]:
+        """List the nodes whose notes have changed."""
+        notes_by_node = await self.blocking(lambda: self.runs.stale(self.run_id))
+        return {"id": self.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
+
+    async def resume_run(self) -> Response:
+        """Resume a run.
+
+        Finished work isn't paid for again. Replies at once.
+        """
+        replay, limits = self.args.text("replay").strip(), _read_limits(self.args)
+        if self.jobs.running_job(self.run_id) is not None:
+            _ = await self.details()
+            raise run_busy_error(self.run_id)
+        return await self.start(lambda: self.runs.prepare_resume(self.run_id, replay, limits))
+
+    async def cancel_run(self) -> dict[str, JSONValue]:
+        """Cancel a run.
+
+        Works whichever process runs it; finished work is kept.
+        """
+        _ = await self.details()
+        job = self.jobs.running_job(self.run_id)
+        if job is None:
+            cancelled = await self.blocking(lambda: self.runs.cancel(self.run_id))
+        else:
+            cancelled, _ = await background.cancel_job(job)
+        run = (await self.details()).run
+        return {"id": self.run_id, "cancelled": cancelled, "ended": not self.is_live(run), "state": run.state}
+
+    async def delete_run(self) -> dict[str, JSONValue]:
+        """Delete a run.
+
+        Its notes stay.
+        """
+        _ = await self.details()
+        if self.jobs.running_job(self.run_id) is not None:
+            raise run_busy_error(self.run_id)
+        await self.blocking(lambda: self.runs.delete(self.run_id))
+        return {"deleted": self.run_id}
+
+    async def export_run(self) -> dict[str, JSONValue]:
+        """Propose a run's answer as notes."""
+        to = self.args.text("to")
+        return answers.as_json(await self.blocking(lambda: self.runs.export(self.run_id, to)))
+
+    async def answer_checkpoint(self) -> dict[str, JSONValue]:
+        """Answer a run's question.
+
+        Only a person may answer.
+        """
+        checkpoint, word = str(self.request.path_params["checkpoint_id"]), self.args.text("answer")
+        return (await self.blocking(lambda: self.runs.answer(self.run_id, checkpoint, word))).as_dict()
 
 
 if TYPE_CHECKING:
     RunHandler = Callable[[_RunCall], Awaitable[Response | dict[str, JSONValue]]]
     """Does what a route is for; its docstring says it in the document."""
 
-_DEFAULT_LIMIT: Final = 50
 _ACCEPTED_STATUS: Final = 202
 _BY_VAULT: Final = (VAULT_PARAMETER,)
 
@@ -238,191 +372,36 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
         parameters: Sequence[Parameter] = _BY_VAULT,
         status: int = 200,
     ) -> RouteSpec:
-        summary, description = openapi.read_doc(work)
-
-        async def endpoint(request: Request) -> Response:
-            args = await binding.read_arguments(request, parameters)
+        @functools.wraps(work)
+        async def handle(request: Request, args: RequestArguments) -> Response | dict[str, JSONValue]:
             run_id = str(request.path_params.get("run_id", ""))
             try:
-                client_runs = await run_jobs.service.client_runs(security.client_of(request.scope), args.text("vault"))
-                result = await work(
-                    _RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request)
-                )
+                client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
+                return await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
             except SetupError as error:
                 return background.setup_needed_reply(error, request)
-            return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
 
-        return RouteSpec(method, f"/runs{path}", "runs", summary, endpoint, description, parameters, content, status)
+        spec = openapi.bind_route(method, f"/runs{path}", "runs", handle, parameters, content)
+        return replace(spec, status=status)
 
+    events_content = background.events_content(RUN_STREAM_CONTENT)
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
+    checkpoint_path = "/{run_id}/checkpoints/{checkpoint_id}"
     return (
-        route("GET", "/options", _show_options, OPTIONS_CONTENT),
-        route("GET", "", _list_runs, RUNS_CONTENT, PAGE_PARAMETERS),
-        route("POST", "", _begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
-        route("GET", "/{run_id}", _show_run, RUN_DETAIL_CONTENT),
-        route("DELETE", "/{run_id}", _delete_run, DELETE_CONTENT),
-        route("GET", "/{run_id}/nodes/{node_id}", _show_node, NODE_CONTENT),
-        route("GET", "/{run_id}/events", _stream_run, background.events_content(RUN_STREAM_CONTENT), event_parameters),
-        route("GET", "/{run_id}/notes", _list_used_notes, USED_NOTES_CONTENT),
-        route("GET", "/{run_id}/stale", _show_stale_nodes, STALE_CONTENT),
-        route("POST", "/{run_id}/resume", _resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
-        route("POST", "/{run_id}/cancel", _cancel_run, CANCEL_RUN_CONTENT),
-        route("POST", "/{run_id}/export", _export_run, EXPORT_CONTENT, (EXPORT_TO_PARAMETER, VAULT_PARAMETER)),
-        route(
-            "POST",
-            "/{run_id}/checkpoints/{checkpoint_id}",
-            _answer_checkpoint,
-            ANSWER_CONTENT,
-            (ANSWER_PARAMETER, VAULT_PARAMETER),
-        ),
+        route("GET", "/options", _RunCall.show_options, OPTIONS_CONTENT),
+        route("GET", "", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
+        route("POST", "", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
+        route("GET", "/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
+        route("DELETE", "/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
+        route("GET", "/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
+        route("GET", "/{run_id}/events", _RunCall.stream_run, events_content, event_parameters),
+        route("GET", "/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
+        route("GET", "/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
+        route("POST", "/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
+        route("POST", "/{run_id}/cancel", _RunCall.cancel_run, CANCEL_RUN_CONTENT),
+        route("POST", "/{run_id}/export", _RunCall.export_run, EXPORT_CONTENT, (EXPORT_TO_PARAMETER, VAULT_PARAMETER)),
+        route("POST", checkpoint_path, _RunCall.answer_checkpoint, ANSWER_CONTENT, (ANSWER_PARAMETER, VAULT_PARAMETER)),
     )
-
-
-async def _show_options(call: _RunCall) -> dict[str, JSONValue]:
-    """Show the options of a run."""
-    return await call.blocking(call.runs.options)
-
-
-async def _list_runs(call: _RunCall) -> dict[str, JSONValue]:
-    """List runs."""
-    limit = call.args.integer_or_default("limit", _DEFAULT_LIMIT)
-    offset = call.args.integer_or_default("offset", 0)
-
-    def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
-        page_runs, total = call.runs.runs(limit, offset)
-        return page_runs, total, call.runs.count_questions(page_runs)
-
-    page_runs, total, question_counts = await call.blocking(read_page)
-    rows: list[JSONValue] = [{**call.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
-    return {"results": rows, "total": total, "limit": limit, "offset": offset}
-
-
-async def _begin_run(call: _RunCall) -> Response:
-    """Start a run.
-
-    Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
-    """
-    from knapper.app.client_runs import RunRequest  # noqa: PLC0415 - a server without runs needn't pay for models
-
-    args = call.args
-    run_request = RunRequest(
-        task=args.text("task"),
-        strategy=args.text("strategy"),
-        code_mode=args.flag("code_mode"),
-        profile=args.choice("profile", SCRIPT_PROFILES, "strict"),
-        fresh=bool(args.flag("fresh")),
-        model=args.text("model"),
-        also=tuple(args.texts("also") or ()),
-        limits=_read_limits(args),
-    )
-    return await call.begin(lambda: call.runs.prepare_new(run_request))
-
-
-async def _show_run(call: _RunCall) -> dict[str, JSONValue]:
-    """Show a run."""
-    run_view, questions = await call.blocking(lambda: (call.runs.show(call.run_id), call.runs.questions(call.run_id)))
-    rows: list[JSONValue] = [question.as_dict() for question in questions]
-    return {**run_view.as_dict(), "is_live": call.is_live(run_view.run), "checkpoints": rows}
-
-
-async def _show_node(call: _RunCall) -> dict[str, JSONValue]:
-    """Show a node."""
-    node_id = str(call.request.path_params["node_id"])
-    return (await call.blocking(lambda: call.runs.node(call.run_id, node_id))).as_dict()
-
-
-async def _stream_run(call: _RunCall) -> Response:
-    """Stream the events of a run.
-
-    Also for a run of another process, and for an ended one: its nodes, then `run_done`.
-    """
-    run_view = await call.show()
-    start: dict[str, JSONValue] = {"run_id": call.run_id, "task": run_view.run.order.task}
-    job = call.jobs.running_job(call.run_id)
-    if job is None and run_view.run.state in {"pending", "running"}:
-        job = call.jobs.watch(call.runs, call.run_id)
-    if job is not None:
-        return await background.events_reply(job, start, call.request, call.args)
-    # the result of an ended run, with ids above those of its live events
-    from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
-
-    event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
-    is_polled, after = background.is_polled(call.args), call.args.integer_or_default("after", 0)
-    first_id = (after if is_polled else background.last_event_id(call.request)) + 1
-    rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
-    events = [ServerSentEvent(id=first_id + index, name=name, data=data) for index, (name, data) in enumerate(rows)]
-    if is_polled:
-        return background.polled_reply(events, after, has_ended=True)
-    body = b"".join(event.encode() for event in events)
-    return Response(body, media_type="text/event-stream", headers=security.REPLY_HEADERS)
-
-
-async def _list_used_notes(call: _RunCall) -> dict[str, JSONValue]:
-    """List the notes that a run used."""
-    from knapper.agents.runs.model import list_used_notes  # noqa: PLC0415 - as above
-
-    nodes = (await call.show()).nodes
-    return {"id": call.run_id, "notes": [note.as_dict() for note in list_used_notes(nodes)]}
-
-
-async def _show_stale_nodes(call: _RunCall) -> dict[str, JSONValue]:
-    """List the nodes whose notes have changed."""
-    notes_by_node = await call.blocking(lambda: call.runs.stale(call.run_id))
-    return {"id": call.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
-
-
-async def _resume_run(call: _RunCall) -> Response:
-    """Resume a run.
-
-    Finished work isn't paid for again. Replies at once.
-    """
-    replay, limits = call.args.text("replay").strip(), _read_limits(call.args)
-    if call.jobs.running_job(call.run_id) is not None:
-        _ = await call.show()
-        raise run_busy_error(call.run_id)
-    return await call.begin(lambda: call.runs.prepare_resume(call.run_id, replay, limits))
-
-
-async def _cancel_run(call: _RunCall) -> dict[str, JSONValue]:
-    """Cancel a run.
-
-    Works whichever process runs it; finished work is kept.
-    """
-    _ = await call.show()
-    job = call.jobs.running_job(call.run_id)
-    if job is None:
-        cancelled = await call.blocking(lambda: call.runs.cancel(call.run_id))
-    else:
-        cancelled, _ = await background.cancel_job(job)
-    run = (await call.show()).run
-    return {"id": call.run_id, "cancelled": cancelled, "ended": not call.is_live(run), "state": run.state}
-
-
-async def _delete_run(call: _RunCall) -> dict[str, JSONValue]:
-    """Delete a run.
-
-    Its notes stay.
-    """
-    _ = await call.show()
-    if call.jobs.running_job(call.run_id) is not None:
-        raise run_busy_error(call.run_id)
-    await call.blocking(lambda: call.runs.delete(call.run_id))
-    return {"deleted": call.run_id}
-
-
-async def _export_run(call: _RunCall) -> dict[str, JSONValue]:
-    """Propose a run's answer as notes."""
-    to = call.args.text("to")
-    return answers.as_json(await call.blocking(lambda: call.runs.export(call.run_id, to)))
-
-
-async def _answer_checkpoint(call: _RunCall) -> dict[str, JSONValue]:
-    """Answer a run's question.
-
-    Only a person may answer.
-    """
-    checkpoint, word = str(call.request.path_params["checkpoint_id"]), call.args.text("answer")
-    return (await call.blocking(lambda: call.runs.answer(call.run_id, checkpoint, word))).as_dict()
 
 
 def _read_limits(args: RequestArguments) -> dict[str, float]:

@@ -18,7 +18,7 @@ from knapper.server import security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import Parameter, ParameterKind
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import BOOLEAN, STRING, RouteSpec
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -219,23 +219,21 @@ _RIGHT_VALUES: Final = Parameter(
     fields=tuple(map(_value_parameter, RIGHTS)),
 )
 _SAVE_RIGHTS_PARAMETERS: Final = (_RIGHT_VALUES, *binding.ANY_VAULT)
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
 _VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": {"type": "string"}}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {
-    "choices": {"type": "array", "items": _STRING, "description": "What it may be, or hold; not there for anything."},
+    "choices": {"type": "array", "items": STRING, "description": "What it may be, or hold; not there for anything."},
     "least": {"type": "integer", "description": "Of a number."},
     "most": {"type": "integer", "description": "Of a number."},
 }
 _REQUIRED_SCHEMA: Final = openapi.object_schema(
     {
-        "name": _STRING,
+        "name": STRING,
         "value": {**_VALUE_SCHEMA, "description": "Null for a key, which is never told."},
         "default": _VALUE_SCHEMA,
         "source": {"type": "string", "description": "`default`, a variable, or a file and line."},
-        "doc": _STRING,
+        "doc": STRING,
         "kind": {"enum": [*get_args(SettingKind)]},
-        "secret": _BOOLEAN,
+        "secret": BOOLEAN,
         "is_set": {"type": "boolean", "description": "Whether a source says it."},
         "savable": {"type": "boolean", "description": "False for what is changed in the file only."},
         "restart": {"type": "boolean", "description": "Whether it counts from the server's next start only."},
@@ -246,11 +244,11 @@ _SETTING_SCHEMA: Final = {
     "properties": {**_REQUIRED_SCHEMA["properties"], **_RANGE_SCHEMA},
 }
 SETTINGS_CONTENT: Final = openapi.json_content(
-    {"config_file": _STRING, "settings": {"type": "array", "items": _SETTING_SCHEMA}}
+    {"config_file": STRING, "settings": {"type": "array", "items": _SETTING_SCHEMA}}
 )
 RIGHTS_CONTENT: Final = openapi.json_content(
     {
-        "config_file": _STRING,
+        "config_file": STRING,
         "is_writable": {
             "type": "boolean",
             "description": "Whether the server can change the file.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
@@ -153,13 +153,6 @@ async def find_task(service: JobService, client: str, run_id: str) -> Background
     raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
 
 
-async def show_defaults(
-    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
-) -> dict[str, JSONValue]:
-    """Show the defaults of a task."""
-    return await service.run_blocking(lambda: _describe_defaults(client_pipelines))
-
-
 def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
     settings, configured = client_pipelines.pipelines.hub.settings, client_pipelines.configured()
     model_names: list[str] = []
@@ -198,9 +191,89 @@ def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PipelineCall:
+    """A request about a client's pipelines; what the path names is among the arguments."""
+
+    service: JobService
+    pipelines: ClientPipelines
+    args: RequestArguments
+
+    async def show_defaults(self) -> dict[str, JSONValue]:
+        """Show the defaults of a task."""
+        return await self.service.run_blocking(lambda: _describe_defaults(self.pipelines))
+
+    async def list_presets(self) -> dict[str, JSONValue]:
+        """List presets."""
+        rows: list[JSONValue] = [preset.as_dict() for preset in await self.service.run_blocking(self.pipelines.presets)]
+        return {"results": rows}
+
+    async def save_preset(self) -> dict[str, JSONValue]:
+        """Save a preset.
+
+        What is left out is as by default. One of the same name, in whatever case, is replaced.
+        """
+        args = self.args
+
+        def save() -> Preset:
+            self._check_may_change()
+            preset_data: dict[str, JSONValue] = {"name": args.text("name"), "added": [*(args.texts("added") or ())]}
+            for part in ("scope", "rules", "toggles"):
+                preset_data[part] = args.object(part).non_null_values()
+            return self.pipelines.save(store.read_preset(preset_data))
+
+        return {"preset": (await self.service.run_blocking(save)).as_dict()}
+
+    async def delete_preset(self) -> dict[str, JSONValue]:
+        """Delete a preset."""
+        name = self.args.text("name")
+
+        def delete() -> None:
+            self._check_may_change()
+            self.pipelines.pipelines.presets.delete(name)
+
+        await self.service.run_blocking(delete)
+        return {"deleted": name}
+
+    def _check_may_change(self) -> None:
+        """Check that a client may change presets, which others use too and nobody reviews."""
+        grants = self.pipelines.client.grants
+        if grants.is_read_only:
+            raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
+        if not grants.is_person and self.pipelines.chats.context("").writer.current_grants().tainted:
+            hint = "a person can save it: `knap presets save`, or the page"
+            raise RefusedError("this client has read untrusted content", hint=hint, code="tainted")
+
+    async def save_switches(self) -> dict[str, JSONValue]:
+        """Save the choice of agents.
+
+        For the next task; agents that aren't named keep theirs.
+        """
+        toggles = await self.service.run_blocking(lambda: self.pipelines.save_switches(read_switches(self.args)))
+        return {"switches": toggles.as_dict()}
+
+    async def preview_context(self) -> dict[str, JSONValue]:
+        """Preview the notes that a task would use.
+
+        No model is asked. The scout's choice can't be known in advance: only the other notes are shown.
+        """
+        from knapper.app import pipelines  # noqa: PLC0415 - the same
+
+        def work() -> dict[str, JSONValue]:
+            preview_request = self.pipelines.preview_request(read_task_order(self.args))
+            reader = self.pipelines.chats.context("")
+            return pipelines.preview_context(
+                self.pipelines.agent_context(""), reader, preview_request, texts=self.args.flag("texts") is True
+            )
+
+        return await self.service.preview(work)
+
+    async def list_waiting(self) -> dict[str, JSONValue]:
+        """List runs that wait for an answer."""
+        return {"results": await list_waiting_runs(self.service, self.pipelines)}
+
+
 if TYPE_CHECKING:
-    PipelineHandler = Callable[[JobService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for, with a client's pipelines; its docstring says it in the document."""
     TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
     """Replies with a task that has begun."""
 
@@ -211,17 +284,17 @@ def _pipeline_route(
     service: JobService,
     method: Literal["GET", "POST", "PUT", "DELETE"],
     path: str,
-    work: PipelineHandler,
+    work: Callable[[_PipelineCall], Awaitable[dict[str, JSONValue]]],
     content: Mapping[str, Any],
     parameters: tuple[Parameter, ...] = _BY_VAULT,
 ) -> RouteSpec:
-    """Return the route of what is done with a client's pipelines; what the path names is among the arguments."""
+    """Return the route of what is done with a client's pipelines."""
 
     @functools.wraps(work)
     async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         named = RequestArguments(values={**args.values, **request.path_params})
-        return await work(service, client_pipelines, named)
+        return await work(_PipelineCall(service=service, pipelines=client_pipelines, args=named))
 
     return openapi.bind_route(method, path, path.split("/")[1], handle, parameters, content)
 
@@ -233,66 +306,17 @@ def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
     deleted_content = openapi.json_content({"deleted": {"type": "string"}})
     return (
-        route("GET", "/presets", _list_presets, presets_content),
-        route("PUT", by_name, _save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
-        route("DELETE", by_name, _delete_preset, deleted_content),
+        route("GET", "/presets", _PipelineCall.list_presets, presets_content),
+        route("PUT", by_name, _PipelineCall.save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
+        route("DELETE", by_name, _PipelineCall.delete_preset, deleted_content),
     )
-
-
-async def _list_presets(
-    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
-) -> dict[str, JSONValue]:
-    """List presets."""
-    rows: list[JSONValue] = [preset.as_dict() for preset in await service.run_blocking(client_pipelines.presets)]
-    return {"results": rows}
-
-
-async def _save_preset(
-    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Save a preset.
-
-    What is left out is as by default. One of the same name, in whatever case, is replaced.
-    """
-
-    def save() -> Preset:
-        _check_may_change(client_pipelines)
-        preset_data: dict[str, JSONValue] = {"name": args.text("name"), "added": [*(args.texts("added") or ())]}
-        for part in ("scope", "rules", "toggles"):
-            preset_data[part] = args.object(part).non_null_values()
-        return client_pipelines.save(store.read_preset(preset_data))
-
-    return {"preset": (await service.run_blocking(save)).as_dict()}
-
-
-async def _delete_preset(
-    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Delete a preset."""
-    name = args.text("name")
-
-    def delete() -> None:
-        _check_may_change(client_pipelines)
-        client_pipelines.pipelines.presets.delete(name)
-
-    await service.run_blocking(delete)
-    return {"deleted": name}
-
-
-def _check_may_change(client_pipelines: ClientPipelines) -> None:
-    """Check that a client may change presets, which others use too and nobody reviews."""
-    grants = client_pipelines.client.grants
-    if grants.is_read_only:
-        raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
-    if not grants.is_person and client_pipelines.chats.context("").writer.current_grants().tainted:
-        hint = "a person can save it: `knap presets save`, or the page"
-        raise RefusedError("this client has read untrusted content", hint=hint, code="tainted")
 
 
 def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
     start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
+    switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
     stream_content = background.events_content(TASK_STREAM_CONTENT)
     route = functools.partial(_pipeline_route, service)
 
@@ -323,10 +347,10 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
         start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
         start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
         *_task_job_routes(service),
-        route("GET", "/ask/waiting", list_waiting_runs, WAITING_CONTENT),
-        route("POST", "/ask/context", _preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
-        route("PUT", "/ask/switches", _save_switches, SWITCHES_CONTENT, (*SWITCH_PARAMETERS, VAULT_PARAMETER)),
-        route("GET", "/ask/defaults", show_defaults, DEFAULTS_CONTENT),
+        route("GET", "/ask/waiting", _PipelineCall.list_waiting, WAITING_CONTENT),
+        route("POST", "/ask/context", _PipelineCall.preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
+        route("PUT", "/ask/switches", _PipelineCall.save_switches, SWITCHES_CONTENT, switch_parameters),
+        route("GET", "/ask/defaults", _PipelineCall.show_defaults, DEFAULTS_CONTENT),
     )
 
 
@@ -378,9 +402,7 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
     )
 
 
-async def list_waiting_runs(
-    service: JobService, client_pipelines: ClientPipelines, _: RequestArguments
-) -> dict[str, JSONValue]:
+async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[JSONValue]:
     """List runs that wait for an answer."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
@@ -405,34 +427,4 @@ async def list_waiting_runs(
                 "session_id": request.get("session_id", "") if run.client == client_pipelines.client.name else "",
             }
         )
-    return {"results": rows}
-
-
-async def _save_switches(
-    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Save the choice of agents.
-
-    For the next task; agents that aren't named keep theirs.
-    """
-    toggles = await service.run_blocking(lambda: client_pipelines.save_switches(read_switches(args)))
-    return {"switches": toggles.as_dict()}
-
-
-async def _preview_context(
-    service: JobService, client_pipelines: ClientPipelines, args: RequestArguments
-) -> dict[str, JSONValue]:
-    """Preview the notes that a task would use.
-
-    No model is asked. The scout's choice can't be known in advance: only the other notes are shown.
-    """
-    from knapper.app import pipelines  # noqa: PLC0415 - the same
-
-    def work() -> dict[str, JSONValue]:
-        preview_request = client_pipelines.preview_request(read_task_order(args))
-        reader = client_pipelines.chats.context("")
-        return pipelines.preview_context(
-            client_pipelines.agent_context(""), reader, preview_request, texts=args.flag("texts") is True
-        )
-
-    return await service.preview(work)
+    return rows

@@ -168,7 +168,12 @@ class TerminalService:
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
     ) -> tuple[Callable[[], object], tuple[str, ...]]:
         """Return a function that calls a tool as a command does in its own process, and the vault's notices."""
-        row = self._find_row(question["tool"])
+        # The row of the table with a function, such as ``search.search_vault``.
+        module, _, name = question["tool"].rpartition(".")
+        place, specs = (f"{_TOOLS_PACKAGE}.{module}", name), self._hub.table.specs
+        row = next((row for row in specs if (row.function.__module__, row.function.__name__) == place), None)
+        if row is None:
+            raise Declined("there is no such tool")
         _check_reads(row)
         vault = settings.choice
         if not isinstance(vault, Vault) or vault not in self._hub.vault_folders:
@@ -194,14 +199,6 @@ class TerminalService:
             return replace(context, on_cancel=cancelling.subscribe, review=review)
 
         return lambda: table.call(name, question["arguments"], open_vault), ()
-
-    def _find_row(self, place: str) -> ToolSpec:
-        """Return the row of the table with a function, such as ``search.search_vault``."""
-        module, _, name = place.rpartition(".")
-        for row in self._hub.table.specs:
-            if row.function.__module__ == f"{_TOOLS_PACKAGE}.{module}" and row.function.__name__ == name:
-                return row
-        raise Declined("there is no such tool")
 
 
 def mount_terminal(hub: Hub, runtime: ServerRuntime, url: str) -> Mount:

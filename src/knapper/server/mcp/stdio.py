@@ -202,9 +202,12 @@ class _StdioServer(StatelessServer):
     ) -> None:
         """Serve the one client of this process until it closes its end."""
         del show_banner, log_level, stateless
+        # A byte that isn't UTF-8 becomes a surrogate, which makes the message invalid. The library would replace it by
+        # a mark, which could be written into a note as if the client had sent it.
+        stdin = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
         token = set_transport("stdio")
         try:
-            async with self._lifespan_manager(), stdio_server(_open_stdin()) as (reading, writing):
+            async with self._lifespan_manager(), stdio_server(anyio.wrap_file(stdin)) as (reading, writing):
                 messages: Any = MessageReader(reading, writing)
                 # Until the client closes its end, or the library gives up because nothing can be written.
                 try:
@@ -214,14 +217,6 @@ class _StdioServer(StatelessServer):
                     raise
         finally:
             reset_transport(token)
-
-
-def _open_stdin() -> anyio.AsyncFile[str]:
-    """Open standard input; a byte that isn't UTF-8 becomes a surrogate, which makes the message invalid.
-
-    The library would replace it by a mark, which could be written into a note as if the client had sent it.
-    """
-    return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "notifications/initialized", "ping", "server/discover"})
