@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from knapper.errors import ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue, list_or_empty, objects_in
@@ -150,6 +150,11 @@ class Error(BaseEvent):
     error: str
     code: str
     hint: str = ""
+
+    @classmethod
+    def of(cls, error: KnapError) -> Self:
+        """Return the event that tells an error of ours."""
+        return cls(error=error.message, code=error.code, hint=error.hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +402,7 @@ class BackgroundJob(Generic[FinalT]):
     def _end(self, task: "asyncio.Task[object]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, KnapError):
-            self.tell(Error(error=error.message, code=error.code, hint=error.hint))
+            self.tell(Error.of(error))
         elif error is not None:
             self.failure = error
             self.tell(Error(error=_INTERNAL_ERROR, code="internal", hint="the server's log has more"))

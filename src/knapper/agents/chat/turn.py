@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from pydantic_ai.capabilities import Instrumentation
-from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -404,12 +403,10 @@ class ChatTurn:
             loop.tell_pending(self._session, emit)
             self._emit_debug()
             raise
-        except model_usage.MODEL_ERRORS as error:
-            self._fail(
-                model_usage.convert_model_error(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded)
-            )
-        except KnapError as error:
-            self._fail(error, limit=error.code == "budget_spent")
+        except (*model_usage.MODEL_ERRORS, KnapError) as error:
+            failure = model_usage.convert_model_error(error, self._chat.name)
+            self.state = "limit" if failure.code == "budget_spent" else "failed"
+            emit(Error.of(failure))
         self._emit_debug()
         emit(model_usage.make_usage_event(self.spent))
         emit(self.done())
@@ -586,7 +583,3 @@ class ChatTurn:
             answer = self._session.question.question
         answer = model_replies.join_surrogates(answer)
         return answer + LIMIT_REACHED if self._progress.is_capped else answer
-
-    def _fail(self, error: KnapError, *, limit: bool) -> None:
-        self.state = "limit" if limit else "failed"
-        self._emit(Error(error=error.message, code=error.code, hint=error.hint))

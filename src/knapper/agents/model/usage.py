@@ -114,10 +114,10 @@ _MAX_ERROR_CHARS: Final = 10_000
 
 
 def convert_model_error(error: Exception, model: str) -> KnapError:
-    """Convert an error of pydantic-ai into one of ours.
+    """Convert an error of pydantic-ai into one of ours; one that is ours already stays.
 
     Args:
-        error: One of `MODEL_ERRORS`.
+        error: One of `MODEL_ERRORS`, or of ours.
         model: The model's name, for the message.
     """
     if isinstance(error, FallbackExceptionGroup):
@@ -126,8 +126,8 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         return ModelFailure(
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
-    if isinstance(error, UsageLimitExceeded):
-        return _turn_limit_error(error)
+    if isinstance(error, KnapError | UsageLimitExceeded):
+        return error if isinstance(error, KnapError) else _turn_limit_error(error)
     if is_too_long(error):
         known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
     else:

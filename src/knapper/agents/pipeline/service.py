@@ -249,7 +249,7 @@ class PipelineService:
                 )
             except StorageError as error:
                 # Without the stored run nobody could answer the question, so the run has failed.
-                failure = Error(error=error.message, code=error.code, hint=error.hint)
+                failure = Error.of(error)
                 events.append(failure)
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
                 outcome = replace(outcome, state="failed", question=None, error=error_row)
