@@ -12,7 +12,7 @@ from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
-from knapper.agents.events import Done, Event, JobEvent
+from knapper.agents.events import BaseEvent, Done, Event
 from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
@@ -88,7 +88,7 @@ def run(given: ChatConfig, context: Context, text: str = "hello", **more: object
     return asyncio.run(stream(ChatTurn(given, context, message)))
 
 
-def done(events: Sequence[JobEvent]) -> Done:
+def done(events: Sequence[BaseEvent]) -> Done:
     last = events[-1]
     assert isinstance(last, Done)
     return last

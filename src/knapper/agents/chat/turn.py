@@ -219,8 +219,7 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
             if path:
                 named[path] = None
         files = list(named)
-        paths: list[JSONValue] = [*files[:_MAX_STUB_FILES]]
-        summary |= {"result_count": len(results), "files": paths}
+        summary |= {"result_count": len(results), "files": [*files[:_MAX_STUB_FILES]]}
         if len(files) > _MAX_STUB_FILES:
             summary["more_files"] = len(files) - _MAX_STUB_FILES
         if isinstance(answer.get("total"), int):
@@ -446,16 +445,14 @@ class ChatTurn:
         checked = self._answer or citations.drop_failed_citations(
             citations.check_citations(self._context, prompting.sanitize_answer(self._text())[0])
         )
-        proposals: list[JSONValue] = [*self._session.proposals]
-        changes: list[JSONValue] = [*self._session.changes]
         return Done(
             state=self.state,
             answer=checked.answer,
             citations=[one.as_dict() for one in checked.citations],
             removed=[one.as_dict() for one in checked.failures],
             tools=list(self._session.usage_rows),
-            proposals=proposals,
-            changes=changes,
+            proposals=[*self._session.proposals],
+            changes=[*self._session.changes],
             usage=self.spent.as_dict(),
             model=self._chat.name,
             session_id=self._message.run,

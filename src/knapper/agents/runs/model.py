@@ -11,7 +11,7 @@ from knapper.agents.events import BaseEvent, Error, Usage
 from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record
 from knapper.tools.context import ScriptProfile
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
@@ -277,19 +277,15 @@ NoteUse = Literal["cited", "found", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsedNote:
+class UsedNote(Record):
     """A note that a run used."""
 
-    path: str
     vault: str
     """Empty for the run's own vault."""
+    path: str
     use: NoteUse
     nodes: tuple[str, ...]
     """The nodes that used it so."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {"vault": self.vault, "path": self.path, "use": self.use, "nodes": [*self.nodes]}
 
 
 def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
@@ -419,8 +415,12 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        citations: list[JSONValue] = [*self.citations]
-        return {**self.brief(), "answer": self.answer, "citations": citations, "removed": [*self.removed]}
+        return {
+            **self.brief(),
+            "answer": self.answer,
+            "citations": [*self.citations],
+            "removed": [*self.removed],
+        }
 
     def brief(self) -> dict[str, JSONValue]:
         """Return it in the shape of a list of runs."""
