@@ -19,7 +19,7 @@ from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
 from knapper.agents.pipeline.edits import ChatMessage
-from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
+from knapper.agents.pipeline.orchestrator import ORCHESTRATOR, Agents, PipelineStep
 from knapper.agents.pipeline.records import (
     ContextEvent,
     Navigate,
@@ -36,8 +36,8 @@ from knapper.agents.pipeline.records import (
     WebResult,
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
-from knapper.agents.pipeline.task import TaskAgentInput, TaskAgentResult, TaskRun
-from knapper.agents.pipeline.web import WebResearch
+from knapper.agents.pipeline.task import TASK, TaskAgentInput, TaskAgentResult, TaskRun
+from knapper.agents.pipeline.web import WEB, WebResearch
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, StorageError
 from knapper.jsontypes import JSONValue
@@ -122,7 +122,7 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def describe_findings(pipeline: PipelineContext) -> str:
+def _describe_findings(pipeline: PipelineContext) -> str:
     """Return the findings of a run whose task wasn't carried out, as its answer."""
     parts: list[str] = []
     if pipeline.scout is not None:
@@ -234,7 +234,7 @@ class PipelineRun:
         """Return the outcome so far, however far the run got."""
         pipeline, done, error, request = self.pipeline, self.done, self.error, self.request
         asked = self.paused_state().exploration.question if self.state == "asked" else None
-        answer = done.summary if done else asked.question if asked else describe_findings(pipeline)
+        answer = done.summary if done else asked.question if asked else _describe_findings(pipeline)
         total = sum(self.spent.values(), ModelSpend())
         outcome = PipelineOutcome(
             run_id=request.run_id,
@@ -295,10 +295,10 @@ class PipelineRun:
             if not request.orchestrate:
                 step = orchestrator.default_step(request.toggles, steps)
             else:
-                used = RunUsage()
+                used, agents = RunUsage(), self._agents_left()
                 self._used.append(("orchestrator", used))
                 step = await orchestrator.choose_step(
-                    self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+                    agents.make_stage(ORCHESTRATOR, agents.orchestrator), request, steps, self.pipeline, used
                 )
                 self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
             if step.phase == "task":
@@ -351,8 +351,10 @@ class PipelineRun:
         gathered = await self._gather()
         # A second search starts anew, so the findings of the first one are kept.
         self.paused.web = self.pipeline.web
-        agent, task = self._agents_left().make_researcher(), _focused_task(request.task, step)
-        self._research = research = WebResearch(agent, self._context, task, notes=gathered.text, mark=self._mark)
+        agents, task = self._agents_left(), _focused_task(request.task, step)
+        self._research = research = WebResearch(
+            agents.make_stage(WEB, agents.web), self._context, task, notes=gathered.text, mark=self._mark
+        )
         self._used.append(("web", research.usage))
         result = await research.run(self._emit)
         self._emit(SourcesEvent(web=result.as_dict()))
@@ -372,7 +374,7 @@ class PipelineRun:
             repair=self._agents.prompts.load("repair"),
         )
         self._report("task", "working on the task", state="started")
-        task_run = TaskRun(self._agents_left().make_editor(request.rules), self._context, task_input)
+        task_run = TaskRun(self._agents_left().make_stage(TASK, request.rules), self._context, task_input)
         self._used.append(("task", task_run.usage))
         try:
             self.done = await task_run.run(lambda text: self._report("task", text))
