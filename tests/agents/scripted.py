@@ -79,13 +79,28 @@ def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object)
 
 
 async def stream(turn: ChatTurn) -> list[Event]:
-    async with aclosing(turn.events()) as events:
+    async with aclosing(stream_events(turn)) as events:
         return [event async for event in events]
 
 
 def run(given: ChatConfig, context: Context, text: str = "hello", **more: object) -> list[Event]:
     message = replace(Message(text=text, run="run-1"), **more)
     return asyncio.run(stream(ChatTurn(given, context, message)))
+
+
+async def stream_events(turn: ChatTurn) -> AsyncGenerator[Event]:
+    """Answer the message as a stream of events; closing the stream cancels the turn."""
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
+    task = asyncio.create_task(turn.run(queue.put_nowait))
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
 
 
 def done(events: Sequence[BaseEvent]) -> Done:

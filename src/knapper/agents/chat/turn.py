@@ -1,7 +1,7 @@
 """Answer one message: the loop of a model and its tools, and the history for the next message."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, TypeVar
@@ -23,7 +23,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import REPAIR, CheckedAnswer
-from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
+from knapper.agents.events import Debug, Done, Error, Notice, TurnState
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
@@ -409,21 +409,6 @@ class ChatTurn:
         self._emit_debug()
         emit(model_usage.make_usage_event(self.spent))
         emit(self.done())
-
-    async def events(self) -> AsyncGenerator[Event]:
-        """Answer the message as a stream of events; closing the stream cancels the turn."""
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.create_task(self.run(queue.put_nowait))
-        task.add_done_callback(lambda _: queue.put_nowait(None))
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-            await task
-        finally:
-            # The consumer stopped early: the turn is cancelled, and its writes are finished before this returns.
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
 
     @property
     def spent(self) -> tasks.ModelSpend:
