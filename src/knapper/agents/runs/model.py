@@ -115,7 +115,7 @@ class RetrievedContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeQuestion:
+class NodeQuestion(Record):
     """A question to a person about a node."""
 
     question: str
@@ -129,12 +129,9 @@ class NodeQuestion:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        return {
-            "question": self.question,
-            "options": [*self.options],
-            "answer": self.answer,
-            "unattended": self.unattended,
-        }
+        shown = Record.as_dict(self)
+        del shown["settled"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +318,7 @@ MAX_TASK_CHARS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
+class RunLimits(Record):
     """Limits of a run; 0 tokens or cents are no limit.
 
     Raises:
@@ -356,14 +353,9 @@ class RunLimits:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return them in the shape that every surface shows."""
-        return {
-            "depth": self.depth,
-            "nodes": self.nodes,
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "cents": self.cents,
-            "parallel": self.parallel,
-        }
+        shown = Record.as_dict(self)
+        del shown["kept"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
