@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+WITH_VALUE: Final = frozenset({"-v", "--vault", "--config", "--env-file"})
+"""The shared options that take a value."""
 
 
 class _TextType(click.ParamType[str]):
