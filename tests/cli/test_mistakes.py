@@ -87,6 +87,24 @@ def test_a_page_beyond_the_last_result_says_how_many_there_are(vault: Path, caps
     assert (code, lines) == (1, ["note: 1 match, and --offset 20 skips them all", "nothing found"])
 
 
+@pytest.mark.parametrize("command", ["search", "find", "ask"])
+def test_a_folder_without_notes_is_told(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = told(capsys, tmp_path, command, "garden")
+
+    assert code == 1
+    assert "note: the index holds no note of this vault: `knap status` shows which folder it is" in lines
+
+
+@pytest.mark.parametrize("link", ["Garden#Watering", "[[Garden#Watering]]"])
+def test_a_link_to_read_is_told_how_to_name_a_section(
+    link: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = told(capsys, vault, "read", link)
+
+    assert code == 2
+    assert lines[1] == "hint: a section is named by itself: `knap read 'Garden' --section 'Watering'`"
+
+
 def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (vault / "Garden.md").write_text("a red red red rose\nred\n", encoding="utf-8")
     _, several = told(capsys, vault, "edit", "Garden.md", "red", "blue")
