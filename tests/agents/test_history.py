@@ -431,7 +431,7 @@ def test_the_command_shows_the_work_its_steps_and_the_next_page(root: Path, caps
     assert main.run(["history"]) == 0
     assert capsys.readouterr().err == "nothing was done\n"
     assert main.run(["history", "--run", "zzz", "--kind", "rejected"]) == 0
-    assert capsys.readouterr().err == "nothing in the history is of --run zzz, --kind rejected\n"
+    assert capsys.readouterr().err == "nothing in the history matches --run zzz, --kind rejected\n"
     for _ in range(2):
         assert main.run(["edit", "Roses.md", "Red", "Red red"]) == 0
     _ = capsys.readouterr()

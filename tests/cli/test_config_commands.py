@@ -47,6 +47,40 @@ def test_a_mistake_is_told_and_nothing_is_written(
     assert not file.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("modl.name", 2, "did you mean 'model.name'?"),
+        ("vaults.notes.pth", 2, "did you mean 'vaults.notes.path'?"),
+        ("model.name", 0, ""),
+        ("model", 0, ""),
+        ("vaults.notes", 0, ""),
+    ],
+)
+def test_a_mistyped_name_to_remove_is_told(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, code: int, words: str
+) -> None:
+    assert main.run(["config", "unset", name]) == code
+    assert words in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_a_name_that_no_setting_has_is_removed_from_the_file(file: Path) -> None:
+    file.write_text('modl = "x"\n', encoding="utf-8")
+
+    assert main.run(["config", "unset", "modl"]) == 0
+    assert not file.read_text(encoding="utf-8")
+
+
+def test_an_editor_that_fails_is_told_with_the_file(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor-here")
+
+    assert main.run(["config", "edit"]) == 3
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"or change {file} yourself")
+
+
 @pytest.mark.parametrize(("text", "code"), [("server.port = 9000", 0), ("server.prot = 9000", 3)])
 def test_the_file_is_checked_after_the_editor(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int

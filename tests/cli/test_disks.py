@@ -16,6 +16,8 @@ from knapper.cli.commands import doctor
 from knapper.errors import StorageError
 from knapper.index import refresh
 from knapper.tools.search import freshness_fields
+from tests.cli import terminals
+from tests.cli.terminals import Line
 from tests.index import worlds
 
 resource = pytest.importorskip("resource")
@@ -274,3 +276,12 @@ def test_files_that_could_not_be_compared_in_time_are_told(
     (note,) = freshness_fields(late).get("notes", [])
     assert "not every file could be checked" in note
     assert "`knap index`" in note
+
+
+@pytest.mark.slow  # starts a process
+def test_the_question_about_an_empty_folder_shows_what_can_be_answered(vault: Path) -> None:
+    unmount(vault)
+    ended = terminals.run(["-v", str(vault), "index"], [Line(after="from the index?", text="n\n")])
+
+    assert "from the index? [y/N]: n" in ended.printed
+    assert ended.code == 6

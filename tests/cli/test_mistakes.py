@@ -26,8 +26,19 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         (
             ["search", "x", "--folder"],
             "option '--folder' requires an argument",
-            "`knap COMMAND --help` shows the usage",
+            "`knap search --help` shows the usage",
         ),
+        (["edits", "show", "--client"], "no such option '--client'", "`knap edits show --help` shows the usage"),
+        (["undo", "--proposal"], "option '--proposal' requires an argument", "`knap undo --help` shows the usage"),
+        (["edits", "review", "--vault"], "option '--vault' requires an argument", "`knap edits review --help`"),
+        (["edits", "1m80zgrxy-jesrk0k4"], "no such command '1m80zgrxy-jesrk0k4'", "one of accept, blocks, draw,"),
+        (["links", "Garden"], "no such command 'Garden'", "one of broken, in, orphans, out; `knap links --help`"),
+        (["search", "apple tree", "-winter"], "no such option '-w'", "to exclude a word, quote the whole query:"),
+        (["find", "tree", "-winter"], "no such option '-w'", "to exclude a word, quote the whole query:"),
+        (["find", "--folder", "A", "--folder", "B"], "--folder is given 2 times", "run it once for each;"),
+        (["run", "statsu"], "there is no command 'knap run statsu'", "did you mean 'status'? A task of one word"),
+        (["run", "resme", "r1"], "there is no command 'knap run resme'", "did you mean 'resume'?"),
+        (["edit", "Garden.md", "--at", "delete:1", "x"], "'delete:1' takes no text", "'--at replace:1' puts it"),
         (["chat", "--note", "Gardn.md", "--model", "ollama:none"], "no file 'Gardn.md' in the vault", ""),
         (["run"], "no task is given", 'quote it: `knap run "Plan the move"`; or one of cancel,'),
         (["props", "Garden.md", "sett", "a", "b"], "'sett' is no note,", "did you mean 'set'?"),
@@ -59,6 +70,60 @@ def test_an_option_without_its_value_before_the_command_has_a_next_step(capsys: 
     code = main.run(["-v"])
 
     assert (code, capsys.readouterr().err.splitlines()[1]) == (2, "hint: `knap COMMAND --help` shows the usage")
+
+
+@pytest.mark.parametrize("task", [["Fences"], ["Say how it stands", "now"], ["statsu", "of", "the garden"]])
+def test_a_task_that_is_no_mistyped_command_is_begun(
+    task: list[str], vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = told(capsys, vault, "run", *task)
+
+    assert (code, lines[0]) == (3, "error: no model is set")
+
+
+def test_a_page_beyond_the_last_result_says_how_many_there_are(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = told(capsys, vault, "find", "--offset", "20")
+
+    assert (code, lines) == (1, ["note: 1 match, and --offset 20 skips them all", "nothing found"])
+
+
+@pytest.mark.parametrize("command", ["search", "find", "ask"])
+def test_a_folder_without_notes_is_told(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = told(capsys, tmp_path, command, "garden")
+
+    assert code == 1
+    assert "note: the index holds no note of this vault: `knap status` shows which folder it is" in lines
+
+
+@pytest.mark.parametrize("link", ["Garden#Watering", "[[Garden#Watering]]"])
+def test_a_link_to_read_is_told_how_to_name_a_section(
+    link: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = told(capsys, vault, "read", link)
+
+    assert code == 2
+    assert lines[1] == "hint: a section is named by itself: `knap read 'Garden' --section 'Watering'`"
+
+
+def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "Garden.md").write_text("a red red red rose\nred\n", encoding="utf-8")
+    _, several = told(capsys, vault, "edit", "Garden.md", "red", "blue")
+    (vault / "Garden.md").write_text("a red red red rose\n", encoding="utf-8")
+    _, one = told(capsys, vault, "edit", "Garden.md", "red", "blue")
+
+    assert several[0] == "error: the old text occurs 4 times, in lines 1, 2"
+    assert one[0] == "error: the old text occurs 3 times, in line 1"
+
+
+def test_an_undo_of_many_changes_is_one_line_in_the_log(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(5):
+        told(capsys, vault, "edit", "Garden.md", "--at", "end", f"line {number}")
+    told(capsys, vault, "undo", "--since", "1h")
+    main.run(["-v", str(vault), "log", "-n", "1"])
+    line = capsys.readouterr().out.splitlines()[0]
+
+    assert line.endswith(" and 2 more changes)")
+    assert line.count(", ") == 2
 
 
 def test_a_note_whose_name_is_like_an_operation_is_shown(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

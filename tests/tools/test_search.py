@@ -7,10 +7,11 @@ from typing import NoReturn
 import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
+from knapper.index.refresh import Freshness
 from knapper.tools import search
 from knapper.tools.context import Context, parse_property_test
 from knapper.tools.notes import find_notes, list_tags, vault_status
-from knapper.tools.search import search_vault
+from knapper.tools.search import freshness_notes, search_vault
 from knapper.vault.access import Policy
 from tests.index import worlds
 
@@ -90,6 +91,34 @@ def test_a_folder_to_exclude_that_is_not_there_is_told_with_the_nearest(tmp_path
     assert "notes" not in found
     assert mistyped.get("notes") == [told]
     assert listed.get("notes") == [told]
+
+
+def test_a_tag_to_exclude_that_no_note_has_is_told(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        mistyped = search_vault(ctx, "alpha", mode="keyword", exclude_tags=["wrk"])
+        listed = find_notes(ctx, exclude_tags=["#wrk"])
+
+    told = "no note has the tag #wrk, so that nothing is excluded with it"
+    assert (mistyped.get("notes"), listed.get("notes")) == ([told], [told])
+
+
+def test_a_field_that_no_note_has_is_told(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        listed = find_notes(ctx, fields=["title", "nonsense"])
+
+    assert listed.get("notes") == ["no note has the property 'nonsense' to show"]
+
+
+@pytest.mark.parametrize(
+    ("pending", "is_filling", "note"),
+    [
+        (1, False, "passages found by words only until they are embedded: 1; run `knap index`"),
+        (1200, False, "passages found by words only until they are embedded: 1,200; run `knap index`"),
+        (2, True, "passages found by words only until they are embedded, which is being done: 2"),
+    ],
+)
+def test_passages_without_vectors_are_told_with_what_helps(pending: int, is_filling: bool, note: str) -> None:
+    assert freshness_notes(Freshness(pending=pending, filling=is_filling)) == [note]
 
 
 def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> None:

@@ -524,7 +524,11 @@ class ScheduleStore:
         def cancelled(one: Schedule) -> Schedule:
             last = self._with_state(one).last
             if last is None or last.state != "running":
-                raise ConflictError(f"the schedule '{name}' isn't at work", code="schedule_idle")
+                raise ConflictError(
+                    f"the schedule '{name}' isn't at work",
+                    hint="`knap schedule` shows which one is, and when this one works next",
+                    code="schedule_idle",
+                )
             return replace(one, last=replace(last, is_cancelled=True))
 
         return self.change(name, cancelled)

@@ -19,6 +19,9 @@ from knapper.errors import BadInput, KnapError, StorageError
 _VAULT_COMMANDS: Final = frozenset({"index", "watch", "serve", "status", "doctor"})
 """Commands to which many give the vault's folder, since they take nothing else."""
 
+_QUERY_COMMANDS: Final = frozenset({"search", "find", "ask"})
+"""Commands whose argument is a query, in which ``-word`` excludes a word."""
+
 QUOTING_HINT: Final = "quote a folder whose name holds spaces: knap --vault 'My Notes' index"
 
 
@@ -51,30 +54,59 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
         click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
-def to_knap_error(error: KnapError | click.ClickException | ImportError | OSError) -> KnapError:
+def to_knap_error(
+    error: KnapError | click.ClickException | ImportError | OSError, args: Sequence[str] = ()
+) -> KnapError:
     """Return an error of ours, of the parser, of a missing extra or of the system as one of ours."""
     if isinstance(error, KnapError):
         return error
     if isinstance(error, ImportError):
         return from_import_error(error)
-    return from_usage_error(error) if isinstance(error, click.ClickException) else from_os_error(error)
+    return from_usage_error(error, args) if isinstance(error, click.ClickException) else from_os_error(error)
 
 
-def from_usage_error(error: click.ClickException) -> KnapError:
-    """Turn the parser's error into one of ours."""
+def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> KnapError:
+    """Turn the parser's error into one of ours.
+
+    Args:
+        error: The parser's error.
+        args: The program's arguments, for an error that doesn't know its command.
+    """
     ctx = error.ctx if isinstance(error, click.UsageError) else None
-    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
-        group = error.ctx
-        known = ", ".join(error.ctx.command.list_commands(group))
-        hint = f"one of {known}; `{group.command_path} --help` describes each"
-        return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
-    hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows the usage"
     text = error.format_message().strip()
-    is_vault_command = ctx and ctx.info_name in _VAULT_COMMANDS and ctx.parent is ctx.find_root()
-    if ctx and is_vault_command and "unexpected extra argument" in text:
-        has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
-        hint = QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
+        text = f"`{ctx.command_path}` alone does nothing"
+    hint = _hint_usage(error, ctx, text) if ctx else f"`{_command_path(args)} --help` shows the usage"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> str:
+    """Return the next step after a command was called in a way that it can't be."""
+    usage = f"`{ctx.command_path} --help` shows the usage"
+    if isinstance(ctx.command, click.Group) and isinstance(
+        error, click.exceptions.NoArgsIsHelpError | click.exceptions.NoSuchCommand
+    ):
+        return f"one of {', '.join(ctx.command.list_commands(ctx))}; `{ctx.command_path} --help` describes each"
+    if ctx.parent is not ctx.find_root():
+        return usage
+    if ctx.info_name in _VAULT_COMMANDS and "unexpected extra argument" in text:
+        has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
+        return QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    is_word = isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--")
+    if ctx.info_name in _QUERY_COMMANDS and is_word:
+        return f"to exclude a word, quote the whole query: `{ctx.command_path} 'tree -winter'`; {usage}"
+    return usage
+
+
+def _command_path(args: Sequence[str]) -> str:
+    """Return the command that arguments name, such as ``knap edits show``; ``knap COMMAND`` if they name none."""
+    path, command, previous = "knap", knap, ""
+    for arg in args:
+        below = command.get_command(click.Context(command), arg) if isinstance(command, click.Group) else None
+        if below is not None and previous not in options.WITH_VALUE:
+            path, command = f"{path} {arg}", below
+        previous = arg
+    return path if command is not knap else "knap COMMAND"
 
 
 def from_import_error(error: ImportError) -> KnapError:
@@ -331,7 +363,7 @@ def run(args: Sequence[str]) -> int:
         discard_output()
         return ExitCode.OK
     except (KnapError, click.ClickException, ImportError, OSError) as error:
-        return report_error(to_knap_error(error), as_json=_wants_json(global_options, args))
+        return report_error(to_knap_error(error, args), as_json=_wants_json(global_options, args))
     except _database_error_type() as error:
         return report_error(from_database_error(error), as_json=_wants_json(global_options, args))
     except Exception as error:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from knapper.tools.context import ScriptProfile
 
 
+WITH_VALUE: Final = frozenset({"-v", "--vault", "--config", "--env-file"})
+"""The shared options that take a value."""
+
+
 class _TextType(click.ParamType[str]):
     """Text that every file and database can store."""
 

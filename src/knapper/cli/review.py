@@ -199,7 +199,8 @@ def apply_decisions(context: Context, details: ProposalAnswer, decisions: Decisi
         "rejected": len(decisions.rejected),
         "left waiting": decisions.skipped_count,
     }
-    lines.append(", ".join(f"{number} {what}" for what, number in counts.items() if number))
+    would = "would be " if is_dry else ""
+    lines.append(", ".join(f"{number} {would}{what}" for what, number in counts.items() if number))
     return lines
 
 

@@ -50,6 +50,22 @@ def parse_name(name: str) -> SettingName:
     return tuple(parts)
 
 
+def check_name(name: SettingName) -> None:
+    """Check that a setting, or a section of settings, has this name.
+
+    Raises:
+        BadInput: There is none (code ``config_invalid``); the hint names the nearest one.
+    """
+    if name[0] in _GROUPS:
+        known = {f"{name[0]}.{name[1]}.{row.name}" for row in _GROUPS[name[0]]} if len(name) >= _NAMED_PARTS else ()
+    else:
+        known = {row.name for row in SETTINGS} | {row.name.partition(".")[0] for row in SETTINGS}
+    written = ".".join(name)
+    if known and written not in known:
+        hint = declarations.did_you_mean(written, known, "`knap config` lists all")
+        raise BadInput(f"there is no setting '{written[:60]}'", hint=hint, code="config_invalid")
+
+
 def parse_value(name: SettingName, text: str) -> SettingValue:
     """Return a value as the file has it, from what a person types: a number, a text, or texts with commas between.
 

@@ -196,7 +196,7 @@ class Freshness:
     damaged: bool = False
     """The index has to be rebuilt, and answers may be wrong until then."""
     filling: bool = False
-    """A process is indexing the missing files right now."""
+    """A process is indexing the missing files, or embedding what waits for it, right now."""
     pending: int = 0
     """Chunks without a vector, which search by meaning can't find yet."""
     as_of: str = ""

@@ -638,14 +638,28 @@ _MAX_NAMES: Final = 10
 
 
 def missing_names(context: Context, where: Filter) -> Iterator[str]:
-    """Yield a remark for each required tag and property that no visible note has."""
+    """Yield a remark for each required tag and property that no visible note has, and one where there is no note."""
+    if not _has_note(context, Filter(kinds=_NOTE_KINDS)):
+        yield "the index holds no note of this vault: `knap status` shows which folder it is"
+        return
     for tag in where.tags[:_MAX_NAMES]:
-        tag_filter = context.restrict(Filter(tags=(tag,), kinds=_NOTE_KINDS))
-        if not context.index.catalog.find(ListingQuery(where=tag_filter, limit=1)).entries:
+        if not _has_note(context, Filter(tags=(tag,), kinds=_NOTE_KINDS)):
             yield f"no note has the tag #{tag.removeprefix('#')}: the list of tags (`knap tags`) has the others"
     for test in where.properties[:_MAX_NAMES]:
         if test.op in _NEEDS_PROPERTY and not has_property(context, test.name):
             yield f"no note has the property '{test.name}'"
+
+
+def _has_note(context: Context, where: Filter) -> bool:
+    return bool(context.index.catalog.find(ListingQuery(where=context.restrict(where), limit=1)).entries)
+
+
+def missing_exclusions(context: Context, where: Filter) -> Iterator[str]:
+    """Yield a remark for each folder and tag to exclude that isn't there: a mistyped one excludes nothing."""
+    yield from missing_folders(context, where.exclude_folders)
+    for tag in where.exclude_tags[:_MAX_NAMES]:
+        if not _has_note(context, Filter(tags=(tag,), kinds=_NOTE_KINDS)):
+            yield f"no note has the tag #{tag.removeprefix('#')}, so that nothing is excluded with it"
 
 
 def missing_folders(context: Context, excluded: Iterable[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from knapper.tools.context import (
     check_name,
     check_text,
     has_property,
-    missing_folders,
+    missing_exclusions,
     missing_names,
     resolve_folder,
 )
@@ -139,8 +139,10 @@ def find_notes(
         listing = context.index.catalog.find(listing_query)
     rows = _note_rows(context, listing.entries, fields)
     absent_names = () if listing.total else missing_names(context, where)
-    absent_folders = missing_folders(context, where.exclude_folders)
-    remarks = (*remarks, *absent_folders, *absent_names)
+    remarks = (*remarks, *missing_exclusions(context, where), *absent_names)
+    if "fields" in more:
+        absent = [name for name in fields if name not in NOTE_FIELDS and not has_property(context, name)]
+        remarks = (*remarks, *(f"no note has the property '{name}' to show" for name in absent))
     # A mistyped name doesn't change the order.
     if order is not None and order.by == "property" and not has_property(context, order.name):
         names = ", ".join(SORT_KEYS)

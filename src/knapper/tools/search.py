@@ -20,7 +20,7 @@ from knapper.tools.context import (
     build_filter,
     check_name,
     check_text,
-    missing_folders,
+    missing_exclusions,
     missing_names,
     parse_day,
     resolve_folder,
@@ -122,7 +122,7 @@ def search_vault(
     )
     foreign_paths = mark_foreign_hits(context, (*ranking.hits, *ranking.nearest))
     remarks = [*ranking.remarks]
-    remarks += missing_folders(context, where.exclude_folders)
+    remarks += missing_exclusions(context, where)
     if not ranking.hits:
         remarks += missing_names(context, where)
     explain = more.get("explain", False)
@@ -371,8 +371,11 @@ def freshness_notes(freshness: Freshness, remarks: Sequence[str] = ()) -> list[s
     elif freshness.unchecked and not freshness.is_published:  # else a notice says that the server doesn't answer
         notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
-        where = ", which the machine with the files does" if freshness.is_published else ""
-        notes.append(f"{freshness.pending} passages can be found by words only until they are embedded{where}")
+        who, remedy = "", "; run `knap index`"
+        if freshness.is_published or freshness.filling:
+            who = ", which the machine with the files does" if freshness.is_published else ", which is being done"
+            remedy = ""
+        notes.append(f"passages found by words only until they are embedded{who}: {freshness.pending:,}{remedy}")
     return notes
 
 

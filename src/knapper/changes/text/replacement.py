@@ -252,11 +252,12 @@ def replace_text(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> T
         raise _text_not_found(snapshot, old)
     if len(places) != count:
         rows = [snapshot.lines.line_number(start) for start, _ in places]
-        listed = ", ".join(map(str, rows[:_MAX_LISTED])) + (", …" if len(rows) > _MAX_LISTED else "")
+        lines = list(dict.fromkeys(rows))
+        listed = ", ".join(map(str, lines[:_MAX_LISTED])) + (", …" if len(lines) > _MAX_LISTED else "")
         too_many = len(rows) > _MAX_PLACES
         amount = f"more than {_MAX_PLACES:,}" if too_many else str(len(rows))
         times = "once" if len(rows) == 1 else f"{amount} times"
-        message = f"the old text occurs {times}, in {'line' if len(rows) == 1 else 'lines'} {listed}"
+        message = f"the old text occurs {times}, in {'line' if len(lines) == 1 else 'lines'} {listed}"
         if count != 1:
             message += f", and not {count} times"
         hint = "add text around it until it occurs once"

@@ -10,6 +10,7 @@ from knapper.cli.output import ExitCode, plain
 from knapper.config import Settings, editing
 from knapper.config.declarations import SettingValue
 from knapper.config.editing import SettingName
+from knapper.errors import SetupError
 
 _NO_VALUE = "-"
 
@@ -116,7 +117,11 @@ def edit(global_options: GlobalOptions) -> ExitCode:
     """
     file = setup.config_path(global_options)
     file.parent.mkdir(parents=True, exist_ok=True)
-    click.edit(filename=str(file))
+    try:
+        click.edit(filename=str(file))
+    except click.ClickException as error:
+        hint = f"set VISUAL or EDITOR, such as EDITOR=nano; or change {file} yourself"
+        raise SetupError(error.message, hint=hint, code="no_editor") from error
     _ = setup.read_settings(global_options)
     return output.print_result(global_options, {"path": str(file), "exists": file.exists()}, f"{file} can be read")
 
@@ -124,6 +129,8 @@ def edit(global_options: GlobalOptions) -> ExitCode:
 def _change(global_options: GlobalOptions, name: str, parts: SettingName, value: SettingValue | None) -> ExitCode:
     file = setup.config_path(global_options)
     is_changed = editing.set_values(file, {parts: value})
+    if not is_changed and value is None:
+        editing.check_name(parts)  # not before: a name that no setting has can be removed from the file
     fields = {"path": str(file), "name": name, "changed": is_changed}
     text = f"wrote {file}" if is_changed else f"{file} says so already"
     if is_changed:

@@ -52,6 +52,10 @@ def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **o
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
+        action, _, place = own["at"].partition(":")
+        if action == "delete" and any(text):
+            hint = f"'--at replace:{place}' puts it in the place of what is there; leave it out to delete only"
+            raise BadInput(f"'{own['at']}' takes no text", hint=hint, code="usage")
         content = inputs.read_text(global_options, text[0], required=True) if text else ""
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"

@@ -8,6 +8,7 @@ from knapper.cli import calls, inputs, options, output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import notes
+from knapper.errors import BadInput
 from knapper.tools import shapes
 
 
@@ -16,7 +17,7 @@ class FindOptions(inputs.FilterOptions):
 
     number: int
     offset: int
-    folder: str
+    folder: tuple[str, ...]
     sort: str
     field: tuple[str, ...]
 
@@ -34,7 +35,7 @@ class FindOptions(inputs.FilterOptions):
 @click.argument("query", nargs=-1, type=options.TEXT)
 @options.limit_option(50, shapes.MAX_RESULTS)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N results.")
-@click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only notes below this folder.")
+@click.option("--folder", type=options.TEXT, multiple=True, metavar="FOLDER", help="Only notes below this folder.")
 @inputs.filter_options
 @click.option(
     "--sort",
@@ -53,17 +54,22 @@ class FindOptions(inputs.FilterOptions):
 @options.pass_options
 def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
     """List notes by folder, tag, property, date and words."""
+    if len(own["folder"]) > 1:
+        hint = "run it once for each; `knap search` takes several"
+        raise BadInput(f"--folder is given {len(own['folder'])} times, and `knap find` looks below one", hint=hint)
     answer = calls.call(
         global_options,
         "notes.find_notes",
         query=" ".join(query),
-        folder=own["folder"],
+        folder="".join(own["folder"]),
         limit=own["number"],
         offset=own["offset"],
         **inputs.filter_arguments(own),
         sort=own["sort"],
         fields=own["field"],
     )
+    if answer["total"] and not answer["results"]:
+        output.note(global_options, f"note: {answer['total']:,} match, and --offset {own['offset']:,} skips them all")
     return output.print_answer(
         global_options, answer, notes.render_found_notes(answer), nearest=notes.render_nearest_notes(answer)
     )

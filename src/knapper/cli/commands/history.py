@@ -70,5 +70,5 @@ def command(global_options: GlobalOptions, **own: Unpack[HistoryOptions]) -> Exi
     asked = {"--run": own["run"], "--note": own["note"], "--client": own["client"], "--since": own["since"]}
     named = [f"{option} {value}" for option, value in asked.items() if value]
     named += [f"--kind {kind}" for kind in own["kind"]]
-    nothing = f"nothing in the history is of {', '.join(named)}" if named else "nothing was done"
+    nothing = f"nothing in the history matches {', '.join(named)}" if named else "nothing was done"
     return output.print_listing(global_options, page.as_dict(), text, nothing=nothing)

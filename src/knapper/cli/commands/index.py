@@ -12,7 +12,7 @@ from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import StorageError
 from knapper.index.documents import Filter
-from knapper.index.refresh import Progress, RefreshOutcome
+from knapper.index.refresh import RefreshOutcome
 from knapper.tools.context import Context
 
 _MANY_CHUNKS = 50_000
@@ -39,11 +39,13 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
     start = time.monotonic()
     with setup.open_vault(global_options) as context:
         setup.note_if_busy(global_options, context)
-        with indexing.show_progress(global_options) as on_progress:
-            outcome = _refresh(context, full=full, on_progress=on_progress)
-            embedded = 0 if no_embed else context.index.embed(progress=on_progress)
-            if no_embed:
-                context.index.publish(progress=on_progress)
+        try:
+            outcome, embedded = _update(global_options, context, full=full, no_embed=no_embed)
+        except StorageError as error:
+            question = f"{error.message}. Is its disk mounted? Remove all of them from the index?"
+            if error.code != "vault_empty" or not (output.can_ask() and output.confirm(question)):
+                raise
+            outcome, embedded = _update(global_options, context, full=True, no_embed=no_embed)
         failed = context.index.publishing.error
         status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
@@ -77,12 +79,13 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
     return ExitCode.OK
 
 
-def _refresh(context: Context, *, full: bool, on_progress: Progress | None) -> RefreshOutcome:
-    """Refresh the index; a person is asked before an empty folder empties it."""
-    try:
-        return context.index.refresh(full=full, progress=on_progress)
-    except StorageError as error:
-        question = f"{error.message}. Is its disk mounted? Remove all of them from the index?"
-        if error.code != "vault_empty" or not (output.can_ask() and output.confirm(question)):
-            raise
-    return context.index.refresh(full=True, progress=on_progress)
+def _update(
+    global_options: GlobalOptions, context: Context, *, full: bool, no_embed: bool
+) -> tuple[RefreshOutcome, int]:
+    """Index the text and compute its vectors; returns what was done, and how many chunks were embedded."""
+    with indexing.show_progress(global_options) as on_progress:
+        outcome = context.index.refresh(full=full, progress=on_progress)
+        embedded = 0 if no_embed else context.index.embed(progress=on_progress)
+        if no_embed:
+            context.index.publish(progress=on_progress)
+    return outcome, embedded

@@ -10,7 +10,7 @@ import click
 from knapper.cli import calls, options, output
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from knapper.errors import BadInput
+from knapper.errors import BadInput, NotFound
 from knapper.tools import shapes
 
 _LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
@@ -44,12 +44,22 @@ def command(global_options: GlobalOptions, path: str, **own: Unpack[ReadOptions]
 
     When written to a pipe or a file, a whole note is copied byte for byte.
     """
+    if own["section"] and own["lines"]:
+        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
+    try:
+        return _show(global_options, path, own)
+    except NotFound as error:
+        note, _, heading = path.removeprefix("[[").removesuffix("]]").partition("#")
+        if note and heading and not own["section"]:
+            error.hint = f"a section is named by itself: `knap read '{note}' --section '{heading}'`"
+        raise
+
+
+def _show(global_options: GlobalOptions, path: str, own: ReadOptions) -> ExitCode:
     if not (global_options.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(
         global_options, path
     ):
         return ExitCode.OK
-    if own["section"] and own["lines"]:
-        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
     if own["lines"]:
         match = _LINE_RANGE.fullmatch(own["lines"].strip())
         if match is None:

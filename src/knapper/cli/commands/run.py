@@ -1,6 +1,6 @@
 """Carry out larger tasks, and look after them."""
 
-from typing import Unpack
+from typing import Final, Unpack
 
 import click
 
@@ -10,7 +10,8 @@ from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
 
 START = "start"
-_OPTIONS_WITH_VALUE = frozenset({"-v", "--vault", "--config", "--env-file"})
+_FEW: Final = 2
+"""Most arguments of a mistyped command, such as ``statsu ID``; a task in words has more, or stands in quotes."""
 
 
 class DefaultCommandGroup(click.Group):
@@ -22,7 +23,12 @@ class DefaultCommandGroup(click.Group):
             known = ", ".join(self.list_commands(ctx))
             hint = f'quote it: `knap run "Plan the move"`; or one of {known}'
             raise BadInput("no task is given", hint=hint, code="usage")
-        if not {"-h", "--help"} & set(args[:1]) and _first_argument(args) not in self.commands:
+        first = _first_argument(args)
+        if not {"-h", "--help"} & set(args[:1]) and first not in self.commands:
+            hint = options.did_you_mean(first, self.commands, "") if args[:1] == [first] and len(args) <= _FEW else ""
+            if hint:
+                hint += f" A task of one word is begun by `knap run start {first}`"
+                raise BadInput(f"there is no command 'knap run {first}'", hint=hint, code="no_command")
             args = [START, *args]
         return super().parse_args(ctx, args)
 
@@ -179,7 +185,7 @@ def _first_argument(args: list[str]) -> str:
     """Return the first argument that is neither a shared option nor its value."""
     rest = iter(args)
     for arg in rest:
-        if arg in _OPTIONS_WITH_VALUE:
+        if arg in options.WITH_VALUE:
             _ = next(rest, "")
         elif arg not in {"--json", "-q", "--quiet", "--no-color"}:
             return arg

@@ -195,7 +195,9 @@ def render_changes(answer: ChangeList) -> str:
         marks = " (undone)" if row.get("undone") else ""
         undoes = row.get("undoes")
         if undoes:
-            marks += f" (undo of {', '.join(undoes)})"
+            more = len(undoes) - _MAX_STEP_NOTES
+            rest = f" and {pluralize(more, 'more change')}" if more > 0 else ""
+            marks += f" (undo of {', '.join(undoes[:_MAX_STEP_NOTES])}{rest})"
         lines = [f"{click.style(row['id'], fg='yellow')}  {format_time(row['at'])}  {row['client']}{marks}"]
         if "reason" in row and not undoes:
             lines.append(f"    {one_line(row['reason'])}")
