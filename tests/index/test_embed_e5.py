@@ -3,10 +3,14 @@
 import importlib.util
 import json
 import threading
+import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from knapper import extras
 from knapper.app import e5_model
@@ -109,6 +113,60 @@ def test_the_time_is_estimated_by_multiplying_matrices(tmp_path: Path) -> None:
     assert time is not None
     assert (time.passages, time.is_measured) == (60, False)
     assert time.seconds == pytest.approx(60 / time.per_second)
+
+
+def _write_nothing(_source: object, target: Path) -> None:
+    target.touch()
+
+
+class _EvenLayers:
+    """Stand in for layers, of which any two give the same vectors."""
+
+    def __init__(self, _path: Path, table: object, positions: object, *, threads: int | None) -> None:
+        del threads
+        self.files = (table, positions)
+
+    def embed(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        return np.full((len(tokens), e5.DIMENSIONS), e5.DIMENSIONS**-0.5, np.float32)
+
+
+def test_no_file_is_mapped_any_more_when_the_folder_made_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tokenizers")
+    weights = e5_maker.Weights(
+        pieces=[("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("a", -1.0)],
+        words=np.zeros((5, e5.DIMENSIONS // 2), np.uint8),
+        scales=np.ones((5, 12), np.float16),
+        positions=np.zeros((e5.MAX_TOKENS, e5.DIMENSIONS), np.float32),
+        layers={},
+        epsilon=0.0,
+    )
+    mapped: list[weakref.ref[Any]] = []
+    map_tensors, rename = tables.map_tensors, Path.rename
+
+    def map_and_note(path: Path, *, hint: str) -> Mapping[str, NDArray[Any]]:
+        tensors = map_tensors(path, hint=hint)
+        mapped.extend(weakref.ref(one.base) for one in tensors.values())
+        return tensors
+
+    def read_weights(_path: Path) -> e5_maker.Weights:
+        return weights
+
+    def rename_unmapped(self: Path, target: Path) -> Path:
+        assert mapped
+        assert all(one() is None for one in mapped), "Windows renames no folder with a file that is open"
+        return rename(self, target)
+
+    monkeypatch.setattr(e5_maker, "find_weights", lambda: tmp_path)
+    monkeypatch.setattr(e5_maker, "read_weights", read_weights)
+    monkeypatch.setattr(e5_maker, "write_layers", _write_nothing)
+    monkeypatch.setattr(e5_maker, "quantize_layers", _write_nothing)
+    monkeypatch.setattr(e5, "Layers", _EvenLayers)
+    monkeypatch.setattr(tables, "map_tensors", map_and_note)
+    monkeypatch.setattr(Path, "rename", rename_unmapped)
+
+    assert e5_maker.make(tmp_path / "e5").cosine == 1
 
 
 @pytest.fixture(scope="module")

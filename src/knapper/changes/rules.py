@@ -221,7 +221,7 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
             return refusal
     # What a change does adds to the needs that it declares, so that a draft can't understate them.
     needs: set[Capability] = set(file.needs)
-    if file.target is not None and not _is_restored(file):
+    if file.target is not None and not restored:
         needs.add("move")
     if file.trash is not None:
         needs.add("delete")

@@ -476,7 +476,9 @@ def find_vaults(registries: Sequence[Path]) -> list[KnownVault]:
     vaults: dict[Path, KnownVault] = {}
     for file in registries:
         try:
-            decoded: object = json.loads(file.read_text("utf-8")) if file.stat().st_size <= _MAX_BYTES else None
+            if file.stat().st_size > _MAX_BYTES:
+                continue
+            decoded: object = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             continue
         rows = decoded.get("vaults") if is_object(decoded) else None

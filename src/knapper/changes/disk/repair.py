@@ -155,7 +155,7 @@ def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: s
     columns = source.execute(f'PRAGMA table_info("{table}")').fetchall()
     insert = f'INSERT OR IGNORE INTO "{table}" VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 - names of our own schema
     keys = [str(name) for _, name in sorted((column[5], column[1]) for column in columns if column[5])]
-    with contextlib.suppress(sqlite3.OperationalError):  # where rows have no other key
+    with contextlib.suppress(sqlite3.OperationalError):  # a table WITHOUT ROWID
         source.execute(f'SELECT rowid FROM "{table}" LIMIT 0')  # noqa: S608 - as above
         keys = ["rowid"]
     names = ", ".join(f'"{key}"' for key in keys)

@@ -567,9 +567,9 @@ def _hunks_text(hunks: Iterable[Hunk]) -> str:
 
 def _visible(text: str) -> str:
     """Replace what a person wouldn't see, or what would turn other text around."""
-    return "".join(
+    hidden = {
         sign
-        if (sign in _SHOWN_FORMATS or sign.splitlines() == [""] or unicodedata.category(sign) not in _HIDDEN_CATEGORIES)
-        else "\ufffd"
-        for sign in text
-    )
+        for sign in {*text} - _SHOWN_FORMATS
+        if sign.splitlines() != [""] and unicodedata.category(sign) in _HIDDEN_CATEGORIES
+    }
+    return "".join("\ufffd" if sign in hidden else sign for sign in text)

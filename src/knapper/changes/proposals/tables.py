@@ -671,7 +671,8 @@ def _matches_expected(change: Change, expected: dict[str, str]) -> bool:
         place, _, name = outcome.rpartition(" sha256:")
         for result in change.files:
             if result.is_folder:
-                answers += [True] if path.startswith(f"{result.before_path}/") else []
+                if path.startswith(f"{result.before_path}/"):
+                    answers.append(True)
             elif name and result.after_path == place:
                 answers.append(result.after_hash == f"sha256:{name}")
             elif not name and result.before_path == path:

@@ -209,17 +209,7 @@ def make(folder: Path) -> e5.ModelRecord:
         exact = place / "exact.onnx"
         write_layers(weights, exact)
         quantize_layers(exact, place / e5.LAYERS_FILE)
-        from tokenizers import Tokenizer  # noqa: PLC0415 - as above
-
-        encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
-            list(_SENTENCES), add_special_tokens=False
-        )
-        tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
-        table, positions = e5.read_words(place / e5.WORDS_FILE)
-        rows = [
-            e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)
-        ]
-        cosine = float((rows[0] * rows[1]).sum(axis=1).min())
+        cosine = _lowest_cosine(place, exact)
         exact.unlink()
         if not cosine >= MIN_COSINE:
             raise EmbedderError(
@@ -264,6 +254,22 @@ def _making(folder: Path) -> Generator[Path]:
             hint="make room, and end what uses the model, such as the server",
             code="embedder_unwritable",
         ) from error
+
+
+def _lowest_cosine(place: Path, exact: Path) -> float:
+    """Embed some sentences with the layers made and with *exact* ones; return the lowest cosine of their vectors.
+
+    Maps files of the folder, and unmaps them at its end: Windows renames no folder with a file that is open.
+    """
+    from tokenizers import Tokenizer  # noqa: PLC0415 - optional
+
+    encoded = Tokenizer.from_file(str(place / e5.TOKENIZER_FILE)).encode_batch(
+        list(_SENTENCES), add_special_tokens=False
+    )
+    tokens = [[e5.START, *one.ids, e5.STOP] for one in encoded]
+    table, positions = e5.read_words(place / e5.WORDS_FILE)
+    rows = [e5.Layers(path, table, positions, threads=None).embed(tokens) for path in (exact, place / e5.LAYERS_FILE)]
+    return float((rows[0] * rows[1]).sum(axis=1).min())
 
 
 def _write_tokenizer(pieces: Sequence[tuple[str, float]], path: Path) -> None:

@@ -447,10 +447,12 @@ class KeywordRanker:
             return self._counts[fts5.CHUNKS.name].of(connection, expressions)
         counts = fts5.count_rows(connection, fts5.CHUNKS, expressions, allowed=allowed)
         mask_name = hashlib.sha256(allowed.tobytes()).hexdigest()
-        condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
-        count_sql = f"SELECT COUNT(*) FROM chunks WHERE true{condition}"
-        total = self._totals.get(connection, mask_name, lambda: _fetch_count(connection, count_sql))
-        return counts, total
+
+        def count_allowed() -> int:
+            condition = fts5.allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
+            return _fetch_count(connection, f"SELECT COUNT(*) FROM chunks WHERE true{condition}")
+
+        return counts, self._totals.get(connection, mask_name, count_allowed)
 
     def lengths(self, connection: sqlite3.Connection, files: Sequence[int], *, most: int) -> Sequence[int]:
         """Count the chunks of each file, in the given order, up to *most*."""
