@@ -128,6 +128,14 @@ def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> N
     assert (answer["results"], answer["notes"]) == ([], ["the query holds no word to look for"])
 
 
+def test_a_query_of_emoji_alone_is_told_to_hold_no_word(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        answer = search_vault(ctx, "🚀", mode="keyword")
+
+    notes = ["the query holds no word to look for: emoji and signs aren't indexed"]
+    assert (answer["results"], answer["notes"]) == ([], notes)
+
+
 def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
     with context(tmp_path) as ctx:
         answer = search_vault(ctx, "alpha", explain=True)

@@ -451,6 +451,8 @@ class Searcher:
             return _PreparedSearch(question=request, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._embed_query(query, request.mode)
         remarks = [*filter(None, (correction_remark, _omission_remark(query, request.mode), remark))]
+        if not (query.words or query.phrases):  # a model may know what emoji mean, so the search goes on
+            remarks.append("the query holds no word to look for: emoji and signs aren't indexed")
         share = 0.0
         if vector is not None:
             embedder = self._embedder()
