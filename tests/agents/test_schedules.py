@@ -330,7 +330,7 @@ def test_a_run_keeps_its_time_and_what_it_had_by_then(
     assert (done.last.state, done.last.reason) == ("limit", "the time for it was up")
     with schedules.open_sessions(world.hub, done.last.session_id) as opened_sessions:
         (kept,) = opened_sessions.values()
-        (turn,) = kept.store.turns(done.last.session_id)
+        (turn,) = kept.turns(done.last.session_id)
     assert turn.outcome["notes"] == ["the time for it was up"]
 
 
@@ -421,7 +421,7 @@ def test_a_run_is_cancelled_from_another_process_and_keeps_what_it_has(open_worl
     assert (last.state, bool(last.session_id), last.is_cancelled) == ("cancelled", True, False)
     with schedules.open_sessions(world.hub, last.session_id) as opened:
         ((client, kept),) = opened.items()
-        (turn,) = kept.store.turns(last.session_id)
+        (turn,) = kept.turns(last.session_id)
     assert (client, turn.outcome["state"], str(turn.outcome["answer"]).strip()) == ("schedule", "cancelled", "One.")
 
 

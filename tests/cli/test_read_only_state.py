@@ -14,10 +14,10 @@ from typing import Any, Final
 import pytest
 
 from knapper import config
-from knapper.agents.runs import store as run_store
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
-from knapper.agents.sessions import store as session_store
-from knapper.agents.sessions.store import Exchange
+from knapper.agents.runs.store import RunStore
+from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.agents.work_store import open_work
 from knapper.app.hub import Hub
 from knapper.changes.drafts import Create
 from knapper.changes.proposals import taint
@@ -59,16 +59,16 @@ def vault(tmp_path: Path) -> Path:
         writer = hub.context(client="agent").writer
         assert writer.submit([Create(path="new.md", content="proposed\n")]).proposal_id
     folder = folder_of(root)
-    sessions = session_store.open_session_store(folder, lambda: datetime.now(UTC))
+    work = open_work(folder)
+    sessions = SessionStore(work, lambda: datetime.now(UTC))
     session = sessions.begin(file="a.md", name="about alpha")
     turn = Exchange(
         number=1, at=datetime.now(UTC), question="what?", file="a.md", outcome={"answer": "alpha it is"}, messages="[]"
     )
     _ = sessions.append(session.id, 0, turn)
-    sessions.shut()
-    runs = run_store.open_run_store(folder)
+    runs = RunStore(work)
     _ = runs.begin(RunOrder(task="find alpha", limits=RunLimits()), "test:model", RunNode(id="1", task="find alpha"))
-    runs.shut()
+    work.shut()
     return root
 
 
@@ -155,7 +155,7 @@ def test_what_a_process_that_was_killed_left_in_its_logs_is_shown_too(vault: Pat
         "os._exit(9)\n"
     )
     statements = {
-        "sessions.db": "UPDATE sessions SET name = 'in the log'",
+        "work.db": "UPDATE sessions SET name = 'in the log'",
         "journal.db": "UPDATE changes SET reason = 'in the log'",
     }
     words = [word for name, sql in statements.items() for word in (str(folder / name), sql)]
