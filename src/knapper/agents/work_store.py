@@ -272,7 +272,8 @@ class _EarlierFile:
             if source.execute("SELECT 1 FROM sqlite_master").fetchone():
                 for select, insert in _COPIES[self.kind]:
                     target.executemany(insert, self._read(source, select))
-            target.execute("INSERT INTO moved VALUES (?, ?)", (mark, f"{self.client_key}/{self.path.name}"))
+            if mark >= _FIRST_MARK:  # else it is only read along
+                target.execute("INSERT INTO moved VALUES (?, ?)", (mark, f"{self.client_key}/{self.path.name}"))
         except (StorageError, sqlite3.IntegrityError) as error:
             target.execute("ROLLBACK TO file")
             if isinstance(error, StorageError):
@@ -308,7 +309,7 @@ class _EarlierFile:
             database.row_factory = sqlite3.Row
             self._lock(database, deadline)
             self.check_version(database)
-            verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+            verdict = " ".join(str(database.execute("PRAGMA quick_check(1)").fetchone()[0]).split())
             if verdict != "ok":
                 raise storage.damage_error(f"'{self.path}'", verdict)
             if _read_mark(database) < _FIRST_MARK:
