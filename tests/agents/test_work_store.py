@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ def sessions_of(work: WorkStore, client: str = "") -> SessionStore:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[WorkStore]:
+def opened(folder: Path) -> Generator[WorkStore]:
     work = open_work(folder)
     try:
         yield work
@@ -217,13 +217,14 @@ def test_two_processes_at_once_bring_it_over_once(tmp_path: Path, whole: dict[st
     assert earlier_in(tmp_path) == set()
 
 
+def refuse(path: Path, *, missing_ok: bool) -> None:
+    del missing_ok
+    raise PermissionError(str(path))
+
+
 def test_a_deleted_session_stays_deleted_where_the_system_does_not_let_go_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path, missing_ok: bool = False) -> None:
-        del missing_ok
-        raise PermissionError(str(path))
-
     leave(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refuse)
@@ -241,7 +242,7 @@ def test_an_earlier_version_does_not_open_what_is_being_brought_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(tmp_path)
-    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    monkeypatch.setattr(Path, "unlink", refuse)
     open_work(tmp_path).shut()
 
     for name in ALL_FILES:
@@ -354,7 +355,7 @@ def test_a_copy_of_a_clients_folder_is_left_with_its_sessions(tmp_path: Path) ->
 def test_on_a_full_disk_earlier_files_are_read_and_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(storage.SharedDatabase):
         @contextmanager
-        def writing(self) -> Iterator[sqlite3.Connection]:
+        def writing(self) -> Generator[sqlite3.Connection]:
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise storage.storage_error(error, "'work.db'") from error

@@ -17,11 +17,12 @@ from knapper import config
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
 from knapper.agents.runs.store import RunStore
 from knapper.agents.sessions.store import Exchange, SessionStore
-from knapper.agents.work_store import open_work
+from knapper.agents.work_store import WORK_FILE, open_work
 from knapper.app.hub import Hub
 from knapper.changes.drafts import Create
 from knapper.changes.proposals import taint
 from knapper.cli import main
+from tests.agents import earlier_files
 from tests.index import worlds
 
 pytestmark = [
@@ -139,6 +140,23 @@ def test_what_a_read_only_state_holds_is_shown(vault: Path) -> None:
         after = snapshot(state)
 
     assert after == before
+
+
+def test_what_earlier_versions_kept_is_shown_and_stays(vault: Path) -> None:
+    folder, state = folder_of(vault), config.load().state_dir
+    earlier_files.split(folder)
+    for _ in range(2):
+        with closed(state):
+            before = snapshot(state)
+            show_everything(vault)
+            after = snapshot(state)
+
+        assert after == before
+        # An empty file is left where its making was cut short, or the disk was full.
+        (folder / WORK_FILE).touch(0o600)
+    show_everything(vault)
+
+    assert not {"sessions.db", "task_runs.db"} & {path.name for path in folder.iterdir()}
 
 
 def test_what_a_process_that_was_killed_left_in_its_logs_is_shown_too(vault: Path) -> None:
