@@ -14,7 +14,8 @@ from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext, RunEvent, RunLimits, RunNode, RunOrder, RunRecord, SourceRef
 from knapper.agents.runs.service import VaultRuns
-from knapper.agents.runs.store import open_run_store
+from knapper.agents.runs.store import RunStore
+from knapper.agents.work_store import WorkStore, open_work
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from tests.tools import opened
@@ -163,6 +164,7 @@ class World:
     finder: Finder
     vault: opened.Opener
     context: Context
+    work: WorkStore
     events: list[RunEvent] = field(default_factory=list[RunEvent])
 
     @property
@@ -202,20 +204,21 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
     folder = vault.state / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     finder = Finder()
+    work = open_work(folder)
     engine = RunEngine(
         model=brain.open(),
         name="scripted",
-        store=open_run_store(folder),
+        store=RunStore(work),
         folder=folder,
         open_context=lambda run, _: replace(context, submit_options=SubmitOptions(run=run)),
         retrieve=finder,
         poll_s=0.01,
     )
-    return World(engine=engine, brain=brain, finder=finder, vault=vault, context=context)
+    return World(engine=engine, brain=brain, finder=finder, vault=vault, context=context, work=work)
 
 
 def shut(made: World) -> None:
-    made.engine.store.shut()
+    made.work.shut()
     made.context.close()
 
 

@@ -379,7 +379,7 @@ def test_conversations_in_which_something_goes_on_are_marked(
         typed(monkeypatch, "What is green?")
         _ = main.run(["chat", "--model", model(server)])
     _ = capsys.readouterr()
-    folder = next(own_home.rglob("sessions.db")).parent
+    folder = next(own_home.rglob("work.db")).parent
     (row,) = sessions_told(capsys)
 
     async def held() -> tuple[dict[str, object], str]:

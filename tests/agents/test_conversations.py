@@ -18,7 +18,8 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import BaseEvent, Done, Event, Text, TurnJob
 from knapper.agents.model import names, usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
-from knapper.agents.sessions import store
+from knapper.agents.sessions.store import SessionStore, identify_file
+from knapper.agents.work_store import WORK_FILE, open_work
 from knapper.changes.disk.storage import open_shared_database
 from knapper.changes.writer import SubmitOptions
 from knapper.codemode.tasks import ModelSpend
@@ -43,13 +44,14 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     context = vault.open("agent")
     folder = vault.state / "chats"
     folder.mkdir(parents=True)
-    kept = store.open_session_store(folder, lambda: NOW)
+    work = open_work(folder)
+    kept = SessionStore(work, lambda: NOW)
 
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
     yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
-    kept.shut()
+    work.shut()
     context.close()
 
 
@@ -129,7 +131,7 @@ def test_a_new_note_is_no_deleted_one_though_the_disk_gives_it_the_same_number(
     talks: Conversations, vault: opened.Opener
 ) -> None:
     session = talks.route("A.md")
-    was = store.identify_file(talks.context_of("").view, "A.md")
+    was = identify_file(talks.context_of("").view, "A.md")
     (vault.root / "A.md").unlink()
     (vault.root / "New.md").write_text("Something else.\n", encoding="utf-8")
     if was.node.endswith(":0"):
@@ -195,7 +197,7 @@ def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Con
     def tell(event: Event) -> None:
         told.append(event)
         if event.kind == "text":
-            with closing(sqlite3.connect(talks.folder / store.SESSIONS_FILE)) as database:
+            with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
                 database.execute("DROP TABLE turns")
 
     _ = asyncio.run(talks.reply(chat, session, SessionMessage(text="hello"), tell))
@@ -293,7 +295,7 @@ def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_p
     model = Model([["answer " * 400]])
     _ = say(talks, scripted.chat(model, meter=meter), session, "one")
     _ = say(talks, scripted.chat(model, meter=meter), session, "two")
-    with closing(sqlite3.connect(talks.folder / store.SESSIONS_FILE)) as database:
+    with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
         database.execute("CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(FAIL, 'full'); END")
 
     with pytest.raises(StorageError):

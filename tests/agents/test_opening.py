@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from knapper import app
+from knapper.agents import work_store
 from knapper.agents.model import usage
-from knapper.agents.pipeline import store
 from knapper.app import chats, pipelines, runs
 from knapper.app.hub import Hub
 from knapper.codemode import checkpoints
@@ -22,8 +22,9 @@ from tests.index import worlds
     ("begin", "last"),
     [
         (chats.open_chats, usage.USAGE_FILE),
-        (pipelines.open_pipelines, store.PAUSED_FILE),
-        (pipelines.open_pipelines, store.PRESETS_FILE),
+        (chats.open_chats, work_store.WORK_FILE),
+        (pipelines.open_pipelines, work_store.WORK_FILE),
+        (runs.open_runs, work_store.WORK_FILE),
         (runs.open_runs, usage.USAGE_FILE),
         (runs.open_runs, checkpoints.CHECKPOINTS_FILE),
     ],

@@ -59,7 +59,7 @@ def world(hub: Hub, tmp_path: Path) -> Iterator[World]:
     engine = replace(made.engine, open_context=open_context)
     made.context.close()
     yield replace(made, engine=engine, context=context)
-    made.engine.store.shut()
+    made.work.shut()
 
 
 def found(hub: Hub) -> RetrievedContext:

@@ -16,7 +16,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
 from knapper.agents.chat.conversations import Conversations, SessionMessage
 from knapper.agents.events import Done, Event, ProposalEvent, Text, ToolCall, ToolResult
-from knapper.agents.sessions import store
+from knapper.agents.sessions.store import SessionStore
+from knapper.agents.work_store import open_work
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from tests.agents import scripted
@@ -126,7 +127,8 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
     shutil.copytree(ROOT / "docs", vault.root, dirs_exist_ok=True)
     folder = tmp_path / "chats"
     folder.mkdir()
-    sessions = store.open_session_store(folder, lambda: NOW)
+    work = open_work(folder)
+    sessions = SessionStore(work, lambda: NOW)
     replayed = 0
     with vault.open("agent") as context:
         context.index.refresh()
@@ -144,7 +146,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
 
             assert re.fullmatch(pattern, told), f"{turn.said}\n{told}"
     exchanges = sessions.turns(session.id)
-    sessions.shut()
+    work.shut()
 
     assert len(exchanges) == replayed == recording.read_text(encoding="utf-8").count("```person")
     assert "vault-data" not in json.dumps([dict(one.outcome) for one in exchanges])

@@ -12,8 +12,8 @@ import pytest
 from knapper.agents.runs import executor
 from knapper.agents.runs.engine import RetrievalRequest
 from knapper.agents.runs.model import CheckpointEvent, NodeChanged, RetrievedContext, RunOrder
-from knapper.agents.runs.store import RUNS_FILE, RUNS_VERSION, RunStore
-from knapper.changes.disk.storage import open_shared_database
+from knapper.agents.runs.store import RunStore
+from knapper.agents.work_store import open_work
 from knapper.codemode import authoring
 from knapper.errors import NotFound, StorageError
 from knapper.tools.context import Context
@@ -245,7 +245,8 @@ class Shaky(RunStore):
 
 def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
     world = make(Brain())
-    shaky = Shaky(open_shared_database(world.engine.folder / RUNS_FILE, "", RUNS_VERSION))
+    work = open_work(world.engine.folder)
+    shaky = Shaky(work)
 
     async def find(need: RetrievalRequest) -> RetrievedContext:
         while shaky.looked < 2:  # noqa: ASYNC110 - another thread looks
@@ -255,7 +256,7 @@ def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
     world.engine = replace(world.engine, store=shaky, retrieve=find)
 
     run = world.run("alpha")
-    shaky.shut()
+    work.shut()
 
     assert run.state == "complete"
 

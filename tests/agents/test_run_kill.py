@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.runs.model import ANSWERED
-from knapper.agents.runs.store import open_run_store
+from knapper.agents.runs.store import RunStore
+from knapper.agents.work_store import WORK_FILE, open_work
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
@@ -43,7 +44,7 @@ def started(root: Path, server: Served, *args: str) -> "subprocess.Popen[bytes]"
 
 
 def state_of(own_home: Path) -> Path | None:
-    return next((own_home / "state").rglob("task_runs.db"), None)
+    return next((own_home / "state").rglob(WORK_FILE), None)
 
 
 def answered(own_home: Path) -> tuple[str, set[tuple[str, str]]]:
@@ -51,12 +52,13 @@ def answered(own_home: Path) -> tuple[str, set[tuple[str, str]]]:
     file = state_of(own_home)
     if file is None:
         return "", set()
-    store = open_run_store(file.parent)
+    work = open_work(file.parent)
+    store = RunStore(work)
     try:
         found, _ = store.runs()
         nodes = store.nodes(found[0].id) if found else []
     finally:
-        store.shut()
+        work.shut()
     done = {("join" if node.children else "answer", node.task) for node in nodes if node.state in ANSWERED}
     split = {(kind, node.task) for node in nodes if node.split is not None for kind in ("judge", "plan")}
     return found[0].id if found else "", done | split

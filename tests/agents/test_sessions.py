@@ -10,6 +10,7 @@ import pytest
 
 from knapper.agents.sessions import store
 from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
+from knapper.agents.work_store import open_work
 from knapper.changes.disk import storage
 from knapper.errors import BadInput, ConflictError, NotFound
 from tests.agents.scripted import NOW
@@ -31,9 +32,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def kept(tmp_path: Path, clock: Clock) -> Generator[SessionStore]:
-    opened = store.open_session_store(tmp_path, clock)
-    yield opened
-    opened.shut()
+    work = open_work(tmp_path)
+    yield SessionStore(work, clock)
+    work.shut()
 
 
 def exchange(question: str = "What?", answer: str = "That.", messages: str = "[]") -> Exchange:
@@ -62,16 +63,18 @@ def test_no_note_at_all_has_a_session_of_its_own(kept: SessionStore) -> None:
 
 
 def test_sessions_outlast_the_program(tmp_path: Path, clock: Clock) -> None:
-    opened = store.open_session_store(tmp_path, clock)
+    work = open_work(tmp_path)
+    opened = SessionStore(work, clock)
     session = opened.by_file(file("a.md"))
     _ = opened.append(session.id, 0, exchange("Who?"))
-    opened.shut()
+    work.shut()
 
-    again = store.open_session_store(tmp_path, clock)
+    work = open_work(tmp_path)
+    again = SessionStore(work, clock)
 
     assert again.by_file(file("a.md")).id == session.id
     assert [turn.question for turn in again.turns(session.id)] == ["Who?"]
-    again.shut()
+    work.shut()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,8 @@ def test_a_writer_that_missed_a_turn_is_refused(kept: SessionStore) -> None:
 
 
 def test_many_writers_leave_whole_turns_only(tmp_path: Path, clock: Clock) -> None:
-    opened = [store.open_session_store(tmp_path, clock) for _ in range(4)]
+    works = [open_work(tmp_path) for _ in range(4)]
+    opened = [SessionStore(work, clock) for work in works]
     session = opened[0].begin()
     refused: list[int] = []
 
@@ -150,12 +154,13 @@ def test_many_writers_leave_whole_turns_only(tmp_path: Path, clock: Clock) -> No
 
     numbers = [turn.number for turn in opened[0].turns(session.id)]
     assert numbers == list(range(1, 41 - len(refused)))
-    for own in opened:
-        own.shut()
+    for work in works:
+        work.shut()
 
 
 def test_two_that_ask_for_one_notes_session_at_once_get_the_same(tmp_path: Path, clock: Clock) -> None:
-    opened = [store.open_session_store(tmp_path, clock) for _ in range(4)]
+    works = [open_work(tmp_path) for _ in range(4)]
+    opened = [SessionStore(work, clock) for work in works]
     found: list[str] = []
 
     def ask(own: SessionStore) -> None:
@@ -169,8 +174,8 @@ def test_two_that_ask_for_one_notes_session_at_once_get_the_same(tmp_path: Path,
 
     assert len(found) == 4
     assert len(set(found)) == 1
-    for own in opened:
-        own.shut()
+    for work in works:
+        work.shut()
 
 
 def test_a_session_can_be_renamed(kept: SessionStore) -> None:
@@ -281,7 +286,6 @@ def test_a_session_is_exported_as_markdown(kept: SessionStore) -> None:
 
 def test_ids_are_uuids(kept: SessionStore) -> None:
     assert len(kept.begin().id) == 36
-    assert store.SESSIONS_VERSION == 1
     assert store.FileIdentity(path="a").hash == ""
 
 

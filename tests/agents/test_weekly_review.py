@@ -13,8 +13,9 @@ import pytest
 from knapper import app
 from knapper.agents.chat.conversations import Conversations, SessionMessage
 from knapper.agents.events import Done, Event
-from knapper.agents.sessions import store
+from knapper.agents.sessions.store import SessionStore
 from knapper.agents.stages import Stages
+from knapper.agents.work_store import open_work
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.config import ClientSettings, ModelSettings, Settings
@@ -53,13 +54,14 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     context = vault.open(APPLYING)
     folder = vault.state / "chats"
     folder.mkdir(parents=True)
-    kept = store.open_session_store(folder, lambda: NOW)
+    work = open_work(folder)
+    kept = SessionStore(work, lambda: NOW)
 
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
     yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
-    kept.shut()
+    work.shut()
     context.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from knapper.cli import main, output
 from knapper.cli.commands import watch
 from knapper.cli.output import ProgressLines
-from knapper.cli.render.bar import ProgressBar
+from knapper.cli.render.indexing import show_bars
 from knapper.errors import ConflictError
 from knapper.index.models.base import EmbedderUnavailable
 
@@ -186,7 +186,7 @@ def test_lines_of_progress_come_now_and_then(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_bar_takes_any_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressBar(colour=False) as bar:
+    with show_bars(colour=False) as bar:
         bar("scan", 1, 0)
         bar("read", 1, 2)
         bar("read", 2, 2)

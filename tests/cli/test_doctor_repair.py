@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from knapper import app, config
+from knapper.agents.work_store import open_work
 from knapper.app import clients
 from knapper.app.hub import Hub
 from knapper.changes.disk import storage
@@ -314,22 +315,42 @@ def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
     assert storage.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
 
 
-def make_others(folder: Path, *, runs_bytes: int = 0) -> None:
-    for name in ("task_runs.db", "usage.db", "presets.db", "paused.db", "checkpoints.db"):
+def make_others(folder: Path, *, runs_bytes: int = 1) -> None:
+    for name in ("usage.db", "checkpoints.db"):
         with closing(private.connect(folder / name, timeout_s=1)) as database:
             database.execute("CREATE TABLE rows (content BLOB)")
-            database.execute("INSERT INTO rows VALUES (zeroblob(?))", (runs_bytes if name == "task_runs.db" else 1,))
+            database.execute("INSERT INTO rows VALUES (zeroblob(1))")
+    work = open_work(folder)
+    with work.database.writing() as database:
+        database.execute("INSERT INTO runs VALUES ('r1', 'complete', '', '', 0, zeroblob(?))", (runs_bytes,))
+        database.execute("INSERT INTO paused VALUES ('p1', 'http', '2026-03-01', '{}', '{}', '{}')")
+    work.shut()
 
 
-def test_runs_usage_and_presets_are_backed_up_and_questions_are_not(vault: Path) -> None:
+def test_runs_and_usage_are_backed_up_and_questions_are_not(vault: Path) -> None:
     folder = folder_of(vault)
     make_others(folder)
     for day in range(1, 8):
         assert storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
 
-    counts = {name: len(storage.list_backups(folder / name)) for name in ("task_runs.db", "usage.db", "presets.db")}
-    assert counts == {"task_runs.db": 3, "usage.db": 3, "presets.db": 3}
-    assert not any(storage.list_backups(folder / name) for name in ("paused.db", "checkpoints.db"))
+    counts = {name: len(storage.list_backups(folder / name)) for name in ("work.db", "usage.db", "checkpoints.db")}
+    assert counts == {"work.db": 3, "usage.db": 3, "checkpoints.db": 0}
+    for backup in storage.list_backups(folder / "work.db"):
+        with closing(sqlite3.connect(backup)) as copy:
+            assert copy.execute("SELECT (SELECT count(*) FROM runs), count(*) FROM paused").fetchone() == (1, 0)
+
+
+def test_backups_of_a_database_that_is_gone_go_after_as_many_days(vault: Path) -> None:
+    folder = folder_of(vault)
+    for day in range(1, 4):
+        _ = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
+    (folder / "proposals.db").unlink()
+    counts: list[int] = []
+    for day in range(4, 8):
+        _ = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
+        counts.append(len([one for one in storage.list_backups(folder / "proposals.db") if one.suffix < ".2026-04"]))
+
+    assert counts == [2, 1, 0, 0]
 
 
 def test_a_large_database_of_runs_takes_no_room_from_the_journals_backup(vault: Path) -> None:
@@ -341,21 +362,21 @@ def test_a_large_database_of_runs_takes_no_room_from_the_journals_backup(vault: 
 
     problems = [storage.back_up_daily(folder, max_bytes=room, today=date(2026, 3, day)) for day in (1, 2)]
 
-    assert [[problem.partition(":")[0] for problem in one] for one in problems] == [["task_runs.db"], ["task_runs.db"]]
+    assert [[problem.partition(":")[0] for problem in one] for one in problems] == [["work.db"], ["work.db"]]
     assert storage.list_backups(folder / "journal.db")[0].suffix == ".2026-03-02"
 
 
 def test_runs_that_are_wholly_unreadable_come_back_from_their_backup(
     vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = folder_of(vault) / "task_runs.db"
+    path = folder_of(vault) / "work.db"
     make_others(path.parent)
     storage.back_up_daily(path.parent, max_bytes=10_000_000, today=date(2026, 3, 1))
     overwrite(path)
 
     _, checks = doctor(capsys, vault, "--repair")
 
-    assert "the rest is from task_runs.db.2026-03-01" in checks["repair"]["text"]
+    assert "the rest is from work.db.2026-03-01" in checks["repair"]["text"]
     assert not storage.find_damage(path)
 
 
@@ -379,7 +400,7 @@ def test_the_first_write_of_a_day_makes_a_backup(vault: Path) -> None:
 
 
 def test_conversations_are_backed_up_when_they_are_opened(vault: Path) -> None:
-    with Hub(config.load({"default_vault": str(vault)})) as hub, clients.open_sessions(hub):
-        pass
+    with Hub(config.load({"default_vault": str(vault)})) as hub:
+        clients.open_work(hub).shut()
 
-    assert len(storage.list_backups(folder_of(vault) / "sessions.db")) == 1
+    assert len(storage.list_backups(folder_of(vault) / "work.db")) == 1

@@ -14,14 +14,15 @@ from typing import Any, Final
 import pytest
 
 from knapper import config
-from knapper.agents.runs import store as run_store
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
-from knapper.agents.sessions import store as session_store
-from knapper.agents.sessions.store import Exchange
+from knapper.agents.runs.store import RunStore
+from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.agents.work_store import WORK_FILE, open_work
 from knapper.app.hub import Hub
 from knapper.changes.drafts import Create
 from knapper.changes.proposals import taint
 from knapper.cli import main
+from tests.agents import earlier_files
 from tests.index import worlds
 
 pytestmark = [
@@ -59,16 +60,16 @@ def vault(tmp_path: Path) -> Path:
         writer = hub.context(client="agent").writer
         assert writer.submit([Create(path="new.md", content="proposed\n")]).proposal_id
     folder = folder_of(root)
-    sessions = session_store.open_session_store(folder, lambda: datetime.now(UTC))
+    work = open_work(folder)
+    sessions = SessionStore(work, lambda: datetime.now(UTC))
     session = sessions.begin(file="a.md", name="about alpha")
     turn = Exchange(
         number=1, at=datetime.now(UTC), question="what?", file="a.md", outcome={"answer": "alpha it is"}, messages="[]"
     )
     _ = sessions.append(session.id, 0, turn)
-    sessions.shut()
-    runs = run_store.open_run_store(folder)
+    runs = RunStore(work)
     _ = runs.begin(RunOrder(task="find alpha", limits=RunLimits()), "test:model", RunNode(id="1", task="find alpha"))
-    runs.shut()
+    work.shut()
     return root
 
 
@@ -141,6 +142,23 @@ def test_what_a_read_only_state_holds_is_shown(vault: Path) -> None:
     assert after == before
 
 
+def test_what_earlier_versions_kept_is_shown_and_stays(vault: Path) -> None:
+    folder, state = folder_of(vault), config.load().state_dir
+    earlier_files.split(folder)
+    for _ in range(2):
+        with closed(state):
+            before = snapshot(state)
+            show_everything(vault)
+            after = snapshot(state)
+
+        assert after == before
+        # An empty file is left where its making was cut short, or the disk was full.
+        (folder / WORK_FILE).touch(0o600)
+    show_everything(vault)
+
+    assert not {"sessions.db", "task_runs.db"} & {path.name for path in folder.iterdir()}
+
+
 def test_what_a_process_that_was_killed_left_in_its_logs_is_shown_too(vault: Path) -> None:
     """The last writes stand in the write-ahead logs alone, and nobody could take them over."""
     folder = folder_of(vault)
@@ -155,7 +173,7 @@ def test_what_a_process_that_was_killed_left_in_its_logs_is_shown_too(vault: Pat
         "os._exit(9)\n"
     )
     statements = {
-        "sessions.db": "UPDATE sessions SET name = 'in the log'",
+        "work.db": "UPDATE sessions SET name = 'in the log'",
         "journal.db": "UPDATE changes SET reason = 'in the log'",
     }
     words = [word for name, sql in statements.items() for word in (str(folder / name), sql)]

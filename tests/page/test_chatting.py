@@ -10,18 +10,16 @@ from filelock import FileLock
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from knapper.agents.chat.turn import ChatConfig
-from knapper.agents.sessions import store
-from knapper.agents.sessions.store import Exchange
+from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.agents.work_store import open_work
 from knapper.app import Hub
 from knapper.app.chats import VaultChats
-from knapper.app.clients import client_sessions_folder
 from knapper.app.hub import local_now
 from knapper.app.open_clients import ModelOpeners
 from knapper.config import Settings
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
 from knapper.server.http.background import JobService
-from knapper.system import private
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.page import axe, sites
@@ -326,9 +324,8 @@ def test_names_and_words_of_others_are_text_everywhere(tmp_path: Path, tab: Page
 
 def long_talk(site: sites.Site, turns: int) -> str:
     """Keep a conversation of many messages, and give its id."""
-    folder = client_sessions_folder(site.hub.open("").folder, "page")
-    private.make_folder(folder)
-    kept = store.open_session_store(folder, local_now)
+    work = open_work(site.hub.open("").folder)
+    kept = SessionStore(work, local_now, "page")
     session = kept.begin(name="Long")
     for number in range(turns):
         answer = f"Answer {number} [[Garden#Watering]] (lines 10-11).\n\n- **one**\n- two\n\n```py\nx = 1\n```"
@@ -337,7 +334,7 @@ def long_talk(site: sites.Site, turns: int) -> str:
             number=0, at=local_now(), question=f"Question {number}", file="", outcome=outcome, messages="[]"
         )
         _ = kept.append(session.id, number, exchange)
-    kept.shut()
+    work.shut()
     return session.id
 
 

@@ -12,8 +12,8 @@ import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
-from knapper.agents.runs.store import open_run_store
 from knapper.agents.stages import Schedule
+from knapper.agents.work_store import open_work
 from knapper.app import schedules
 from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
@@ -143,7 +143,7 @@ def test_a_run_that_asks_a_moment_after_its_question_was_stored_is_told(tmp_path
         _, last = ask(client)
         _, last = ask(client, last, 1)  # until nothing is new
         rows.append({"kind": "run", "id": "q1", "question": "Which?"})
-        open_run_store(world.hub.open("").folder).shut()
+        open_work(world.hub.open("").folder).shut()
         told, _ = ask(client, last, 2)
 
     assert [(row["event"], row["data"]["id"]) for row in told] == [("waiting", "q1")]

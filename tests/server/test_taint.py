@@ -312,7 +312,7 @@ def test_of_what_ended_only_sessions_and_runs_that_can_go_on_stay_listed(tmp_pat
         _ = client.delete(f"/sessions/{deleted}")
         before = held_runs(state)
         let_weeks_pass(state)
-    for backup in (state / "vaults").rglob("backups/sessions.db.*"):  # which a repair would bring back
+    for backup in (state / "vaults").rglob("backups/work.db.*"):  # which a repair would bring back
         backup.unlink()
     with apps.world(tmp_path, notes=NOTES) as world:
         cast_again = chats.mounted(world.hub, world.stop, cast().open)
@@ -335,7 +335,7 @@ def test_with_a_damaged_store_nothing_is_pruned(tmp_path: Path) -> None:
         session = begun(client)
         _ = client.post("/ask", json={**FOREIGN, "session_id": session})
         let_weeks_pass(state)
-    for file in (state / "vaults").rglob("sessions.db"):
+    for file in (state / "vaults").rglob("work.db"):
         _ = file.write_bytes(b"no database" * 1_000)
     with apps.world(tmp_path, notes=NOTES) as world, world.client(None) as client:
         _ = status(client)

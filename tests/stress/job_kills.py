@@ -24,7 +24,8 @@ import httpx2
 
 from knapper.agents.model import usage
 from knapper.agents.runs.model import ANSWERED
-from knapper.agents.runs.store import open_run_store
+from knapper.agents.runs.store import RunStore
+from knapper.agents.work_store import WORK_FILE, open_work
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
@@ -163,8 +164,9 @@ class _World:
         asked, self.model.asked[:] = list(self.model.asked), []
         self.result.requests += len(asked)
         self.result.repeated += [f"{kind} {task}" for kind, task in asked if (kind, task) in self.answered]
-        file = next((self.home / "state").rglob("task_runs.db"))
-        store = open_run_store(file.parent)
+        file = next((self.home / "state").rglob(WORK_FILE))
+        work = open_work(file.parent)
+        store = RunStore(work)
         try:
             for run in self.runs[-self.runs_at_once :]:
                 for node in store.nodes(run):
@@ -173,7 +175,7 @@ class _World:
                     if node.split is not None:
                         self.answered |= {(kind, node.task) for kind in ("judge", "plan")}
         finally:
-            store.shut()
+            work.shut()
 
 
 def run(folder: Path, *, kills: int = 100, jobs: int = 50, seed: int = 1, minutes: float = 0) -> Result:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knapper.agents import events
+from knapper.agents import events, work_store
 from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
 from knapper.agents.events import Error, ToolCall
@@ -22,7 +22,6 @@ from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
-from knapper.system import private
 from knapper.tools import answers, files
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from knapper.agents.events import Event
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
+    from knapper.agents.work_store import WorkStore
     from knapper.app.hub import Hub
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -110,10 +110,12 @@ class VaultChats(VaultModels):
 
     conversations: Conversations
     store: SessionStore
+    work: WorkStore
+    """Holds the sessions."""
 
     def close(self) -> None:
         """Close the sessions and the account; the hub stays open."""
-        self.store.shut()
+        self.work.shut()
         VaultModels.close(self)
 
 
@@ -138,8 +140,9 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     folder = opened_vault.folder
     name = opened_vault.vault.name
     with ExitStack() as stack:
-        session_store = clients.open_store(hub, vault)
-        _ = stack.callback(session_store.shut)
+        work = clients.open_work(hub, vault)
+        _ = stack.callback(work.shut)
+        session_store = clients.open_sessions(hub, work)
         vault_chats = VaultChats(
             conversations=Conversations(
                 store=session_store,
@@ -148,6 +151,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
+            work=work,
             meter=hub.open_meter(name, has_turns=True),
             hub=hub,
             vault=name,
@@ -275,7 +279,7 @@ def open_client_chats(
     """Open the chats of a client in a vault, with sessions of its own.
 
     Args:
-        vault_chats: What all clients of the vault share; the caller closes it, and the client's store.
+        vault_chats: What all clients of the vault share; the caller closes it, and the client's own file.
         client: The client's name.
         open_chat: Opens what answers.
         open_named: Opens what answers where a message names a model.
@@ -286,19 +290,20 @@ def open_client_chats(
     """
     hub, vault = vault_chats.hub, vault_chats.vault
     hub.check_can_act(vault, client)
-    folder = clients.client_sessions_folder(vault_chats.conversations.folder, client)
-    private.make_folder(folder)
-    model_settings = hub.settings.model
-    session_store = store.open_session_store(folder, local_now)
-    _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
 
     def opened(run: str) -> Context:
         return hub.open_as_agent(vault, run, (client,))
 
-    conversations = replace(vault_chats.conversations, store=session_store, folder=folder, context_of=opened, wait_s=0)
+    # Open once more for each client: one that looks through all of its sessions doesn't hold up the others.
+    work = work_store.open_work(vault_chats.conversations.folder)
+    with ExitStack() as stack:
+        _ = stack.callback(work.shut)
+        session_store = clients.open_sessions(hub, work, client)
+        _ = stack.pop_all()
+    conversations = replace(vault_chats.conversations, store=session_store, context_of=opened, wait_s=0)
     return ClientChats(
         client=client,
-        chats=replace(vault_chats, conversations=conversations, store=session_store),
+        chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
         open_chat=open_chat,
         open_named=open_named,
         may_write=not hub.settings.client(client).grants.is_read_only,
@@ -332,7 +337,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
 
     with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
         client_chats = open_client_chats(vault_chats, client)
-        _ = stack.callback(client_chats.store.shut)
+        _ = stack.callback(client_chats.chats.work.shut)
         conversations = replace(client_chats.conversations, context_of=opened)
         done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
     if errors and done.state in {"failed", "limit"}:

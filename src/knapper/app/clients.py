@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from knapper.agents import stages
+from knapper.agents import stages, work_store
 from knapper.agents.pipeline import scopes
-from knapper.agents.pipeline import store as pipeline_store
 from knapper.agents.pipeline.records import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
-from knapper.agents.pipeline.store import AgentToggles, Preset
-from knapper.agents.sessions import store
+from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
+from knapper.agents.sessions.store import SessionStore
 from knapper.agents.stages import Stages
 from knapper.app.hub import local_now
 from knapper.changes.disk import storage
@@ -25,10 +22,10 @@ from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
-    from pathlib import Path
 
-    from knapper.agents.pipeline.store import PausedRun, Presets
-    from knapper.agents.sessions.store import Session, SessionStore
+    from knapper.agents.pipeline.store import PausedRun
+    from knapper.agents.sessions.store import Session
+    from knapper.agents.work_store import WorkStore
     from knapper.app.hub import Hub
     from knapper.changes.proposals.taint import Taint
     from knapper.config import ClientSettings, Settings
@@ -50,11 +47,11 @@ def open_vault_presets(hub: Hub, vault: str = "") -> Generator[Presets]:
         NotFound: There is no such vault.
         StorageError: The presets can't be opened.
     """
-    preset_store = pipeline_store.open_presets(hub.open(vault).folder)
+    work = work_store.open_work(hub.open(vault).folder)
     try:
-        yield preset_store
+        yield Presets(work)
     finally:
-        preset_store.shut()
+        work.shut()
 
 
 def default_preset(preset_store: Presets, settings: Settings, name: str = "") -> Preset:
@@ -198,21 +195,13 @@ def may_see_paused(run: PausedRun, client: ClientSettings) -> bool:
     return run.client == client.name or (client.grants.is_person and not (client.hidden or client.read))
 
 
-def list_paused(hub: Hub, client: str, vault: str = "") -> list[PausedRun]:
-    """List the tasks that wait for an answer and that a client may see, the latest first.
+def list_paused(hub: Hub, client: str, work: WorkStore) -> list[PausedRun]:
+    """List the tasks of a vault that wait for an answer and that a client may see, the latest first.
 
     Raises:
-        NotFound: There is no such vault.
         StorageError: They can't be read.
     """
-    folder = hub.open(vault).folder
-    if not (folder / pipeline_store.PAUSED_FILE).is_file():
-        return []
-    paused = pipeline_store.open_paused_runs(folder, local_now)
-    try:
-        return [run for run in paused.list() if may_see_paused(run, hub.settings.client(client))]
-    finally:
-        paused.shut()
+    return [run for run in PausedRuns(work, local_now).list() if may_see_paused(run, hub.settings.client(client))]
 
 
 def restrict_to_grants(preset: Preset, grants: Grants) -> Preset:
@@ -298,9 +287,8 @@ def describe_restriction(taint: Taint) -> dict[str, JSONValue]:
     }
 
 
-@contextmanager
-def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
-    """Open the sessions of a vault for a while; old ones, and the oldest of too many, are dropped.
+def open_work(hub: Hub, vault: str = "") -> WorkStore:
+    """Open the sessions, turns and runs of a vault, of which a copy is made once a day.
 
     Args:
         hub: Holds the vaults.
@@ -308,25 +296,31 @@ def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
 
     Raises:
         NotFound: There is no such vault.
-        StorageError: The sessions can't be opened.
+        StorageError: They can't be opened.
     """
-    session_store = open_store(hub, vault)
-    try:
-        yield session_store
-    finally:
-        session_store.shut()
-
-
-def open_store(hub: Hub, vault: str = "") -> SessionStore:
-    """Open the sessions of a vault until they are closed; raises as `open_sessions` does."""
-    model_settings = hub.settings.model
-    session_store = store.open_session_store(hub.open(vault).folder, local_now)
+    folder = hub.open(vault).folder
+    work = work_store.open_work(folder)
     with ExitStack() as stack:
-        _ = stack.callback(session_store.shut)
-        max_backup_bytes = hub.settings.journal.backup_mb * 1_000_000
-        _ = storage.back_up_daily(hub.open(vault).folder, max_bytes=max_backup_bytes)
-        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
+        _ = stack.callback(work.shut)
+        _ = storage.back_up_daily(folder, max_bytes=hub.settings.journal.backup_mb * 1_000_000)
         _ = stack.pop_all()
+    return work
+
+
+def open_sessions(hub: Hub, work: WorkStore, client: str = "") -> SessionStore:
+    """Return a client's sessions, after dropping the old ones, and the oldest of too many.
+
+    Args:
+        hub: Holds the vaults.
+        work: The vault's sessions.
+        client: The client's name; empty for the agent of the person at the terminal.
+
+    Raises:
+        StorageError: They can't be read.
+    """
+    model_settings = hub.settings.model
+    session_store = SessionStore(work, local_now, client)
+    _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
     return session_store
 
 
@@ -336,20 +330,6 @@ def open_stages(hub: Hub) -> Stages:
     vaults = tuple(dict.fromkeys(vault.path for vault in (*hub.vault_folders, *settings.vaults)))
     tool_names = frozenset(row.name for row in hub.table.specs)
     return Stages(folder=settings.config_file.parent / stages.OWN_FOLDER, vaults=vaults, tool_names=tool_names)
-
-
-CLIENT_SESSIONS_FOLDER: Final = "chats"
-"""Of clients' sessions, in a vault's state folder."""
-_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
-
-
-def client_sessions_folder(base: Path, client: str) -> Path:
-    """Return the folder of a client's sessions in a vault's state folder; it needn't exist.
-
-    Names that differ only in what a file system ignores still get separate folders.
-    """
-    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
-    return base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
 
 
 def list_sessions(

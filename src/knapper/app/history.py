@@ -15,6 +15,8 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from knapper.agents import work_store
+from knapper.agents.sessions.store import SessionStore
 from knapper.app import clients, schedules
 from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.changes.disk import undo
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.store import PausedRun
     from knapper.agents.runs.model import RunRecord
     from knapper.agents.runs.store import RunStore
-    from knapper.agents.sessions.store import Exchange, SessionStore
+    from knapper.agents.sessions.store import Exchange
     from knapper.agents.stages import Schedule
     from knapper.app.hub import Hub
     from knapper.changes.disk.journal import Change
@@ -55,7 +57,6 @@ MAX_NOTES: Final = 20
 MAX_TEXT: Final = 300
 """Characters of an entry's text."""
 TERMINAL_CLIENT: Final = "cli"
-_RUNS_FILE: Final = "task_runs.db"
 _BATCH_SIZE: Final = 50
 _USUAL_UNDO: Final = "undo of "
 """How the reason of an undo begins for which nobody gave one; `changes` says the same."""
@@ -188,22 +189,23 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
         StorageError: Something of it can't be opened.
     """
     folder = hub.open().folder
+    work = clients.open_work(hub)
     with ExitStack() as stack:
-        opened = stack.enter_context(schedules.open_sessions(hub))
+        _ = stack.callback(work.shut)
+        sessions = schedules.list_sessions(hub, work)
         context = hub.context(client=TERMINAL_CLIENT)
         runs: RunStore | None = None
         if has_runs(hub):
             from knapper.agents.runs import store  # noqa: PLC0415 - seconds that only a vault with runs should cost
 
-            runs = store.open_run_store(folder)
-            _ = stack.callback(runs.shut)
+            runs = store.RunStore(work)
         yield HistorySources(
             context=context,
             folder=folder,
-            sessions={client or TERMINAL_CLIENT: one.store for client, one in opened.items()},
+            sessions={client or TERMINAL_CLIENT: kept for client, kept in sessions.items()},
             runs=runs,
             schedules=schedules.open_schedules(hub).all(),
-            paused=clients.list_paused(hub, TERMINAL_CLIENT),
+            paused=clients.list_paused(hub, TERMINAL_CLIENT, work),
         )
 
 
@@ -224,31 +226,26 @@ def open_for_client(
         NotFound: There is no such vault.
         StorageError: Something of it can't be opened.
     """
-    from knapper.agents.sessions import store  # noqa: PLC0415 - what opens it needn't wait for it
-
     name = hub.name_for(client, vault)
     folder = hub.open(name).folder
+    work = work_store.open_work(folder)
     with ExitStack() as stack:
-        sessions: dict[str, SessionStore] = {}
-        for other in schedules.list_seen_clients(hub, client, name):
-            own_folder = clients.client_sessions_folder(folder, other)
-            if (own_folder / store.SESSIONS_FILE).is_file():
-                sessions[other] = store.open_session_store(own_folder, local_now)
-                _ = stack.callback(sessions[other].shut)
+        _ = stack.callback(work.shut)
+        seen = schedules.list_seen_clients(hub, client, name, lambda _: work)
         yield HistorySources(
             context=hub.context(client=client, vault=name),
             folder=folder,
-            sessions=sessions,
+            sessions={other: SessionStore(work, local_now, other) for other in seen},
             runs=runs,
             run_clients=run_clients,
             schedules=schedules.list_visible(hub, client, name),
-            paused=clients.list_paused(hub, client, name),
+            paused=clients.list_paused(hub, client, work),
         )
 
 
 def has_runs(hub: Hub, vault: str = "") -> bool:
-    """Return whether a vault has ever had runs, whose reader takes long to import."""
-    return (hub.open(vault).folder / _RUNS_FILE).is_file()
+    """Return whether a vault has runs, whose reader takes long to import."""
+    return work_store.has_any(hub.open(vault).folder, "runs")
 
 
 def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:

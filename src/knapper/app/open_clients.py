@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.runs.engine import AskPerson, RunEngine
+    from knapper.agents.work_store import WorkStore
     from knapper.app.chats import ClientChats, VaultChats
     from knapper.app.client_runs import ClientRuns, OpenEngine
     from knapper.app.hub import Closeable, Hub
@@ -81,7 +82,7 @@ class OpenClients:
                 shared = self._shared(self._vault_chats, name, lambda: chats.open_chats(self.hub, name))
                 usual, openers = chats.VaultChats.chat, self._openers
                 opened = chats.open_client_chats(shared, client, openers.chat or usual, openers.named_chat or usual)
-                _ = self._stack.callback(opened.store.shut)
+                _ = self._stack.callback(opened.chats.work.shut)
                 self._chats[client, name] = opened
             return self._chats[client, name]
 
@@ -95,9 +96,9 @@ class OpenClients:
             if key not in self._pipelines:
                 shared = self._vault_pipelines.get(key[1])
                 if shared is None:
-                    shared = pipelines.open_vault_pipelines(self._vault_chats[key[1]], self._stack)
+                    shared = pipelines.open_vault_pipelines(self._vault_chats[key[1]])
                     self._vault_pipelines[key[1]] = shared
-                self._pipelines[key] = pipelines.open_client_pipelines(shared, client_chats, self._stack)
+                self._pipelines[key] = pipelines.open_client_pipelines(shared, client_chats)
             return self._pipelines[key]
 
     def runs(self, client: str, vault: str = "") -> ClientRuns:
@@ -113,6 +114,11 @@ class OpenClients:
         with self._lock:
             opened = self._shared(self._vault_runs, name, lambda: runs.open_runs(self.hub, name))
         return client_runs.ClientRuns(client=client, opened_runs=opened, open_engine=self._engine)
+
+    def find_work(self, vault: str) -> WorkStore | None:
+        """Return the sessions of a vault by its name, if they are open."""
+        shared = self._vault_chats.get(vault)
+        return shared.work if shared else None
 
     def list_chats(self) -> list[ClientChats]:
         """List the chats that are open, of all clients."""

@@ -24,8 +24,8 @@ from knapper.agents.pipeline.records import (
 )
 from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS
 from knapper.agents.pipeline.service import PipelineService
-from knapper.agents.pipeline.store import AgentToggles, Preset
-from knapper.agents.sessions import store as sessions_store
+from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
+from knapper.agents.sessions.store import SessionStore
 from knapper.app import chats, models, tables
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
@@ -35,7 +35,6 @@ from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.jsontypes import objects_in
-from knapper.system import private
 from knapper.tools import answers
 from knapper.vault import parser
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from knapper.agents.chat.turn import ChatConfig
-    from knapper.agents.pipeline.store import PausedRun, PausedRuns, Presets
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.app.chats import ClientChats
     from knapper.app.clients import TaskOrder
     from knapper.app.hub import Hub
@@ -143,8 +142,6 @@ class VaultPipelines(Closeable):
 
     def close(self) -> None:
         """Close everything opened here; the hub stays open."""
-        self.runs.shut()
-        self.presets.shut()
         self.chats.close()
 
 
@@ -160,28 +157,24 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
         StorageError: A file of the state folder can't be opened.
     """
     with ExitStack() as stack:
-        vault_pipelines = open_vault_pipelines(stack.enter_context(chats.open_chats(hub, vault)), stack)
+        vault_pipelines = open_vault_pipelines(stack.enter_context(chats.open_chats(hub, vault)))
         _ = stack.pop_all()
     return vault_pipelines
 
 
-def open_vault_pipelines(vault_chats: VaultChats, stack: ExitStack) -> VaultPipelines:
-    """Open the pipelines of a vault beside its chats.
-
-    Args:
-        vault_chats: The chats; the caller closes them.
-        stack: Closes what is opened here.
+def open_vault_pipelines(vault_chats: VaultChats) -> VaultPipelines:
+    """Return the pipelines of a vault beside its chats, which the caller closes.
 
     Raises:
-        StorageError: A file of the state folder can't be opened.
+        StorageError: What they keep can't be read.
     """
-    folder = vault_chats.conversations.folder
-    paused_runs = store.open_paused_runs(folder, local_now)
-    _ = stack.callback(paused_runs.shut)
-    vault_presets = store.open_presets(folder)
-    _ = stack.callback(vault_presets.shut)
+    work = vault_chats.work
     return VaultPipelines(
-        chats=vault_chats, runs=paused_runs, presets=vault_presets, hub=vault_chats.hub, vault=vault_chats.vault
+        chats=vault_chats,
+        runs=PausedRuns(work, local_now),
+        presets=Presets(work),
+        hub=vault_chats.hub,
+        vault=vault_chats.vault,
     )
 
 
@@ -399,18 +392,15 @@ class ClientPipelines:
         )
 
 
-def open_client_pipelines(
-    vault_pipelines: VaultPipelines, client_chats: ClientChats, stack: ExitStack
-) -> ClientPipelines:
-    """Open the pipelines of a client in a vault.
+def open_client_pipelines(vault_pipelines: VaultPipelines, client_chats: ClientChats) -> ClientPipelines:
+    """Return the pipelines of a client in a vault.
 
     Args:
         vault_pipelines: What all clients of the vault share.
-        client_chats: The client's chats.
-        stack: Closes what is opened here.
+        client_chats: The client's chats, which the caller closes.
 
     Raises:
-        StorageError: A file of the state folder can't be opened.
+        StorageError: What they keep can't be read.
     """
 
     def open_chat(vault_chats: VaultChats, model: str) -> ChatConfig:
@@ -418,8 +408,7 @@ def open_client_pipelines(
 
     switches = vault_pipelines.presets
     if not vault_pipelines.hub.settings.client(client_chats.client).grants.is_person:
-        switches = store.open_presets(client_chats.conversations.folder)
-        _ = stack.callback(switches.shut)
+        switches = Presets(client_chats.chats.work, client_chats.client)
     return ClientPipelines(
         chats=client_chats,
         pipelines=replace(
@@ -510,17 +499,8 @@ def open_paused_run(
     if run.client == vault_pipelines.owner:
         yield answering, context
         return
-    folder = vault_pipelines.hub.open(vault_pipelines.vault).folder
-    if run.client == AGENT_CLIENT:
-        session_store = app_clients.open_store(vault_pipelines.hub, vault_pipelines.vault)
-    else:
-        folder = app_clients.client_sessions_folder(folder, run.client)
-        private.make_folder(folder)
-        session_store = sessions_store.open_session_store(folder, local_now)
-    try:
-        yield replace(answering, store=session_store, folder=folder), context
-    finally:
-        session_store.shut()
+    owner = "" if run.client == AGENT_CLIENT else run.client
+    yield replace(answering, store=SessionStore(vault_pipelines.chats.work, local_now, owner)), context
 
 
 _PROGRESS_STEPS = 6.0

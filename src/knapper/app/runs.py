@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from knapper.agents import work_store
 from knapper.agents.prompting import Prompts
 from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from knapper.agents.runs.engine import AskPerson
     from knapper.agents.runs.model import CheckpointEvent
     from knapper.agents.runs.store import RunStore
+    from knapper.agents.work_store import WorkStore
     from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import CheckpointStore
     from knapper.config import Settings
@@ -56,6 +58,8 @@ class OpenedRuns(Closeable):
 
     runs: VaultRuns
     store: RunStore
+    work: WorkStore = field(repr=False)
+    """Holds the runs."""
     meter: Meter
     checkpoints: CheckpointStore
     scripts: ScriptRuntime = field(repr=False)
@@ -170,7 +174,7 @@ class OpenedRuns(Closeable):
         self.scripts.close()
         self.checkpoints.shut()
         self.meter.shut()
-        self.store.shut()
+        self.work.shut()
 
 
 def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
@@ -187,14 +191,16 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
     opened_vault = hub.open(vault)
     folder = opened_vault.folder
     with ExitStack() as stack:
-        run_store = store.open_run_store(folder)
-        _ = stack.callback(run_store.shut)
+        work = work_store.open_work(folder)
+        _ = stack.callback(work.shut)
+        run_store = store.RunStore(work)
         _ = run_store.prune(hub.settings.runs.days)
         meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
         opened_runs = OpenedRuns(
             runs=VaultRuns(store=run_store, folder=folder),
             store=run_store,
+            work=work,
             meter=meter,
             checkpoints=checkpoints.open_checkpoints(folder, local_now),
             scripts=ScriptRuntime(hub.settings, lambda: hub.table),

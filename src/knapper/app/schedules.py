@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents import stages
+from knapper.agents import stages, work_store
 from knapper.agents.stages import Schedule, ScheduledRun, ScheduleStore
 from knapper.app.hub import local_now
 from knapper.changes.proposals.store import ProposalFilter
@@ -19,11 +20,11 @@ from knapper.tools import files
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from datetime import datetime
-    from pathlib import Path
 
     from knapper.agents.events import Done, JobEventSink, JobFunction, TurnJob
     from knapper.agents.sessions.store import SessionStore
     from knapper.agents.stages import RunState
+    from knapper.agents.work_store import WorkStore
     from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
     from knapper.app.open_clients import OpenClients
@@ -160,30 +161,35 @@ def list_clients(hub: Hub, vault: str = "") -> list[str]:
     return [one.name for one in settings if not one.grants.is_person and one.may_open(opened.vault.name)]
 
 
-def list_seen_clients(hub: Hub, client: str, vault: str) -> list[str]:
+def list_seen_clients(
+    hub: Hub, client: str, vault: str, find_work: Callable[[str], WorkStore | None] = lambda _: None
+) -> list[str]:
     """List the clients whose sessions a client sees: itself, and for a person those that schedules work for.
 
     Only those from whom nothing is hidden that is hidden from the person.
 
+    Args:
+        hub: Holds the vault.
+        client: Who asks.
+        vault: The vault's name; empty for the first.
+        find_work: Returns the sessions of a vault by its name, if they are open.
+
     Raises:
         NotFound: There is no such vault.
     """
-    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
-
     if not hub.settings.client(client).grants.is_person or vault not in {"", *hub.names_for(client)}:
         return [client]
     name = hub.name_for(client, vault)
-    base = hub.open(name).folder
+    work = find_work(name)
+    has_sessions = work.has_sessions if work else partial(work_store.has_sessions, hub.open(name).folder)
     others = [
-        other
-        for other in list_clients(hub, name)
-        if clients.client_sessions_folder(base, other).is_dir() and hub.covers_agent_view(client, other, name)
+        other for other in list_clients(hub, name) if has_sessions(other) and hub.covers_agent_view(client, other, name)
     ]
     return [client, *others]
 
 
 @contextlib.contextmanager
-def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, ClientSessions]]:
+def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, SessionStore]]:
     """Open the sessions of a vault: the agent's own under an empty name, and those of its schedules by their clients.
 
     Args:
@@ -194,31 +200,31 @@ def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, Clie
         NotFound: There is no such session (code ``no_session``).
         StorageError: The sessions can't be opened.
     """
-    from knapper.agents.sessions import store  # noqa: PLC0415 - a look at schedules needn't wait for it
-    from knapper.app import clients  # noqa: PLC0415 - the same
+    from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
 
-    base = hub.open().folder
-    with contextlib.ExitStack() as stack:
-        opened = {"": ClientSessions(store=stack.enter_context(clients.open_sessions(hub)), folder=base)}
-        for client in list_clients(hub):
-            folder = clients.client_sessions_folder(base, client)
-            if (folder / store.SESSIONS_FILE).is_file():
-                kept = store.open_session_store(folder, local_now)
-                _ = stack.callback(kept.shut)
-                opened[client] = ClientSessions(store=kept, folder=folder)
+    work = clients.open_work(hub)
+    try:
+        opened = list_sessions(hub, work)
         if session_id:
-            own = next((name for name, kept in opened.items() if kept.store.has(session_id)), "")
-            _ = opened[own].store.get(session_id)
+            own = next((name for name, kept in opened.items() if kept.has(session_id)), "")
+            _ = opened[own].get(session_id)
             opened = {own: opened[own]}
         yield opened
+    finally:
+        work.shut()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSessions:
-    """The sessions of a client, and the folder of their locks."""
+def list_sessions(hub: Hub, work: WorkStore) -> dict[str, SessionStore]:
+    """Return the sessions of a vault as `open_sessions` does.
 
-    store: SessionStore
-    folder: Path
+    Raises:
+        StorageError: Some of them can't be read.
+    """
+    from knapper.agents.sessions.store import SessionStore  # noqa: PLC0415 - a look at schedules needn't wait for it
+    from knapper.app import clients  # noqa: PLC0415 - the same
+
+    others = {client: SessionStore(work, local_now, client) for client in list_clients(hub)}
+    return {"": clients.open_sessions(hub, work), **others}
 
 
 def take_fingerprint(context: Context, schedule: Schedule) -> str:

@@ -21,7 +21,7 @@ from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, T
 from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
-from knapper.app import chats, clients, schedules
+from knapper.app import chats, schedules
 from knapper.app.chats import VaultChats
 from knapper.cli import output, review, setup
 from knapper.cli.options import CapOptions, GlobalOptions
@@ -540,16 +540,15 @@ def run_chat(
 @contextlib.contextmanager
 def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]:
     """Open the chats to which a session belongs: those of a schedule's client, or the agent's own."""
-    hub, base = own_chats.hub, own_chats.conversations.folder
-    for client in schedules.list_clients(hub) if session else ():
-        if clients.client_sessions_folder(base, client).is_dir():
+    for client in schedules.list_clients(own_chats.hub) if session else ():
+        if own_chats.work.has_sessions(client):
             client_chats = chats.open_client_chats(own_chats, client)
             try:
                 if client_chats.store.has(session):
                     yield client_chats.chats
                     return
             finally:
-                client_chats.store.shut()
+                client_chats.chats.work.shut()
     yield own_chats
 
 

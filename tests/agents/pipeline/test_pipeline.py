@@ -11,7 +11,7 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents.model import usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
-from knapper.agents.pipeline import context, pipeline, service, store, task
+from knapper.agents.pipeline import context, pipeline, service, task
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.edits import ChatMessage, EditFailure, EditInstruction, EditResults
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
@@ -19,9 +19,9 @@ from knapper.agents.pipeline.pipeline import PausedState, PipelineRun
 from knapper.agents.pipeline.records import PipelineEvent, PipelineOutcome
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.service import PipelineService
-from knapper.agents.pipeline.store import AgentToggles, PausedRun, PausedRuns, Preset, open_paused_runs, open_presets
-from knapper.agents.sessions import store as sessions_store
-from knapper.agents.sessions.store import Exchange, SessionStore, open_session_store
+from knapper.agents.pipeline.store import AgentToggles, PausedRun, PausedRuns, Preset, Presets
+from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.agents.work_store import open_work
 from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, NotFound, StorageError
@@ -52,16 +52,17 @@ def test_the_task_alone_is_the_default_and_at_least_one_agent_works() -> None:
 
 
 def test_the_switches_are_kept(tmp_path: Path) -> None:
-    kept = open_presets(tmp_path)
+    work = open_work(tmp_path)
+    kept = Presets(work)
     usual = AgentToggles()
 
     assert kept.toggles(usual) == usual
     kept.set_toggles(AgentToggles(scout=True, task=False))
-    kept.shut()
-    again = open_presets(tmp_path)
+    work.shut()
+    work = open_work(tmp_path)
 
-    assert again.toggles(usual) == AgentToggles(scout=True, task=False)
-    again.shut()
+    assert Presets(work).toggles(usual) == AgentToggles(scout=True, task=False)
+    work.shut()
 
 
 def test_presets_are_kept_whole_by_name(tmp_path: Path) -> None:
@@ -72,7 +73,8 @@ def test_presets_are_kept_whole_by_name(tmp_path: Path) -> None:
         added=("Garden.md",),
         toggles=AgentToggles(scout=True, web=True, task=False),
     )
-    kept = open_presets(tmp_path)
+    work = open_work(tmp_path)
+    kept = Presets(work)
     kept.save(one)
 
     assert kept.find(" work  notes ") == one
@@ -82,7 +84,7 @@ def test_presets_are_kept_whole_by_name(tmp_path: Path) -> None:
         kept.delete("Work Notes")
     with pytest.raises(BadInput):
         kept.save(Preset(name=" "))
-    kept.shut()
+    work.shut()
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("chat_history_length", 0, 100), ("token_limit", 3_000, None)])
@@ -279,10 +281,11 @@ def test_the_model_hears_its_edits_and_what_became_of_them() -> None:
 
 
 def answering(folder: Path, cast: Cast, **more: object) -> PipelineService:
+    work = open_work(folder)
     made = PipelineService(
         agents=runs.agents(cast),
-        runs=open_paused_runs(folder, lambda: NOW),
-        store=open_session_store(folder, lambda: NOW),
+        runs=PausedRuns(work, lambda: NOW),
+        store=SessionStore(work, lambda: NOW),
         folder=folder,
         now=lambda: NOW,
     )
@@ -370,12 +373,9 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    for made in (open_meter(own, SpendingLimits(), lambda: NOW), open_session_store(own, lambda: NOW)):
-        made.shut()
+    open_meter(own, SpendingLimits(), lambda: NOW).shut()
     torn = Torn(open_shared_database(own / usage.USAGE_FILE, "", usage.USAGE_VERSION), SpendingLimits(), lambda: NOW)
-    full = Full(
-        open_shared_database(own / sessions_store.SESSIONS_FILE, "", sessions_store.SESSIONS_VERSION), lambda: NOW
-    )
+    full = Full(open_work(own), lambda: NOW)
     question = Call("ask_user", {"question": "Which?"})
     cast = Cast({"scout": [[question], [scripts.select("Garden.md")]], "task": [scripts.task("Green.")]})
     made = answering(own, cast, meter=torn, store=full)
@@ -398,8 +398,7 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
 def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    open_paused_runs(own, lambda: NOW).shut()
-    stuck = Stuck(open_shared_database(own / store.PAUSED_FILE, "", store.PAUSED_VERSION), lambda: NOW)
+    stuck = Stuck(open_work(own), lambda: NOW)
     cast = Cast({"scout": [[Call("ask_user", {"question": "Which?"})]]})
     events: list[PipelineEvent] = []
 
@@ -414,7 +413,8 @@ def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_p
 
 
 def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path) -> None:
-    kept, elsewhere = open_paused_runs(tmp_path, lambda: NOW), open_paused_runs(tmp_path, lambda: NOW)
+    works = [open_work(tmp_path), open_work(tmp_path)]
+    kept, elsewhere = (PausedRuns(work, lambda: NOW) for work in works)
     for name, client in (("r1", "mcp"), ("r2", "http")):
         kept.pause(PausedRun(id=name, client=client, at=NOW, question={"question": "?"}, request={}, state={}))
 
@@ -438,8 +438,8 @@ def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path)
     assert not list((tmp_path / "asked").iterdir())
     with pytest.raises(NotFound):
         asyncio.run(hold(kept, "r1", ""))
-    for runs_ in (kept, elsewhere):
-        runs_.shut()
+    for work in works:
+        work.shut()
 
 
 async def _end(kept: PausedRuns, run_id: str) -> None:
@@ -448,13 +448,14 @@ async def _end(kept: PausedRuns, run_id: str) -> None:
 
 
 def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
-    kept = open_paused_runs(tmp_path, lambda: NOW)
+    work = open_work(tmp_path)
+    kept = PausedRuns(work, lambda: NOW)
     old = NOW - dt.timedelta(days=31)
     kept.pause(PausedRun(id="old", client="mcp", at=old, question={}, request={}, state={}))
     kept.pause(PausedRun(id="new", client="mcp", at=NOW, question={}, request={}, state={}))
 
     assert [one.id for one in kept.list()] == ["new"]
-    kept.shut()
+    work.shut()
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from knapper.agents.pipeline import store
 from knapper.agents.pipeline.scopes import ContextScopeConfig
-from knapper.agents.pipeline.store import Preset
+from knapper.agents.pipeline.store import Preset, Presets
+from knapper.agents.work_store import open_work
 from knapper.config import ClientSettings
 from knapper.server import credentials
 from knapper.vault import access
@@ -108,7 +108,8 @@ def test_presets_and_defaults_do_not_name_it_and_a_save_leaves_it_as_it_is(tmp_p
     with apps.world(tmp_path, NARROW, notes=NOTES) as world:
         folder = world.hub.open("").folder
         folder.mkdir(parents=True, exist_ok=True)
-        kept = store.open_presets(folder)
+        work = open_work(folder)
+        kept = Presets(work)
         kept.save(owners)
         with world.client(None, chats.mounted(world.hub, world.stop, tasks.answering().open)) as client:
             listed = client.get("/presets").json()
@@ -116,7 +117,7 @@ def test_presets_and_defaults_do_not_name_it_and_a_save_leaves_it_as_it_is(tmp_p
             put = client.put("/presets/work", json={"added": ["Garden.md"], "scope": {"excluded_folders": []}})
             usual = client.get("/ask/defaults")
         after = kept.find("work")
-        kept.shut()
+        work.shut()
 
     assert [(one["added"], one["scope"]["excluded_folders"]) for one in listed["results"]] == [(["Rain.md"], ["Old"])]
     assert [one["path"] for one in used.json()["notes"]] == ["Rain.md"]

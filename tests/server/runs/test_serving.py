@@ -98,14 +98,14 @@ def wait_for(model: Served, requests: int) -> None:
 def answered(own_home: Path, run_id: str) -> set[tuple[str, str]]:
     """Give what mustn't be asked again, as it stands on the disk."""
     from knapper.agents.runs.model import ANSWERED  # noqa: PLC0415 - the one place that reads the files
-    from knapper.agents.runs.store import open_run_store  # noqa: PLC0415 - the same
+    from knapper.agents.runs.store import RunStore  # noqa: PLC0415 - the same
+    from knapper.agents.work_store import WORK_FILE, open_work  # noqa: PLC0415 - the same
 
-    file = next((own_home / "state").rglob("task_runs.db"))
-    store = open_run_store(file.parent)
+    work = open_work(next((own_home / "state").rglob(WORK_FILE)).parent)
     try:
-        nodes = store.nodes(run_id)
+        nodes = RunStore(work).nodes(run_id)
     finally:
-        store.shut()
+        work.shut()
     done = {("join" if node.children else "answer", node.task) for node in nodes if node.state in ANSWERED}
     return done | {(kind, node.task) for node in nodes if node.split is not None for kind in ("judge", "plan")}
 

@@ -6,23 +6,17 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.sessions import store
-from knapper.changes.disk.storage import SharedDatabase, WorkLocks, open_shared_database
+from knapper.agents.work_store import WorkStore, client_key
+from knapper.changes.disk.storage import WorkLocks
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue, object_or_empty
 
-PRESETS_FILE: Final = "presets.db"
-PRESETS_VERSION: Final = 1
 _MAX_PRESET_NAME: Final = 100
-_PRESETS_SCHEMA: Final = """
-CREATE TABLE presets (key TEXT PRIMARY KEY, name TEXT NOT NULL, said TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE switches (name TEXT PRIMARY KEY, is_on INTEGER NOT NULL) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +65,20 @@ class Preset:
 
 
 class Presets:
-    """The presets of a vault in an open file; threads and processes may share it."""
+    """The presets of a vault, and the switches of a client; threads and processes may share it."""
 
-    def __init__(self, ledger: SharedDatabase) -> None:
-        """Wrap an open file; `open_presets` opens one."""
-        self._ledger = ledger
+    def __init__(self, work: WorkStore, client: str = "") -> None:
+        """Use an open file.
+
+        Args:
+            work: The file.
+            client: The client that has the switches; empty for persons, who share them.
+
+        Raises:
+            StorageError: An earlier version's file couldn't be brought over.
+        """
+        self._ledger = work.holding("presets", client)
+        self._client_key = client_key(client)
 
     def save(self, preset: Preset) -> None:
         """Store a preset; one with the same name, in upper or lower case, is replaced.
@@ -121,27 +124,15 @@ class Presets:
     def toggles(self, usual: AgentToggles) -> AgentToggles:
         """Return the switches as they were last set; *usual* where they never were."""
         with self._ledger.reading() as database:
-            stored = {row["name"]: bool(row["is_on"]) for row in database.execute("SELECT * FROM switches")}
+            rows = database.execute("SELECT * FROM switches WHERE client_key = ?", (self._client_key,))
+            stored = {row["name"]: bool(row["is_on"]) for row in rows}
         return AgentToggles(**stored) if stored else usual
 
     def set_toggles(self, toggles: AgentToggles) -> None:
         """Store the switches for the next run."""
-        rows = [(name, int(bool(is_on))) for name, is_on in toggles.as_dict().items()]
+        rows = [(self._client_key, name, int(bool(is_on))) for name, is_on in toggles.as_dict().items()]
         with self._ledger.writing() as database:
-            database.executemany("INSERT OR REPLACE INTO switches VALUES (?, ?)", rows)
-
-    def shut(self) -> None:
-        """Close the file."""
-        self._ledger.shut()
-
-
-def open_presets(folder: Path) -> Presets:
-    """Open the presets in a vault's state folder, which exists.
-
-    Raises:
-        StorageError: The file can't be used.
-    """
-    return Presets(open_shared_database(folder / PRESETS_FILE, _PRESETS_SCHEMA, PRESETS_VERSION))
+            database.executemany("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", rows)
 
 
 def read_preset(data: Mapping[str, JSONValue]) -> Preset:
@@ -177,21 +168,9 @@ def _missing_preset(database: sqlite3.Connection, name: str) -> NotFound:
     return NotFound(f"there is no preset '{name[:_MAX_PRESET_NAME]}'", hint=hint, code="no_preset")
 
 
-PAUSED_FILE: Final = "paused.db"
-PAUSED_VERSION: Final = 1
 PAUSED_KEPT_DAYS: Final = 30
 PAUSED_LOCK_FOLDER: Final = "asked"
 """The folder beside the file with a lock for each run that is being continued."""
-_PAUSED_SCHEMA: Final = """
-CREATE TABLE paused (
-    id TEXT PRIMARY KEY,
-    client TEXT NOT NULL,
-    at TEXT NOT NULL,
-    question TEXT NOT NULL,
-    request TEXT NOT NULL,
-    state TEXT NOT NULL
-) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,11 +191,15 @@ class PausedRun:
 class PausedRuns:
     """The waiting runs of a vault in an open file; threads and processes may share it."""
 
-    def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
-        """Wrap an open file; `open_paused_runs` opens one."""
-        self._ledger = ledger
+    def __init__(self, work: WorkStore, now: Callable[[], datetime]) -> None:
+        """Use an open file.
+
+        Raises:
+            StorageError: An earlier version's file of them couldn't be brought over.
+        """
+        self._ledger = work.holding("paused")
         self._now = now
-        self._locks = WorkLocks(ledger.path.parent / PAUSED_LOCK_FOLDER)
+        self._locks = WorkLocks(work.folder / PAUSED_LOCK_FOLDER)
 
     def pause(self, run: PausedRun) -> None:
         """Store a run, and delete those that have waited too long."""
@@ -279,10 +262,6 @@ class PausedRuns:
         visible = [_read_paused_run(dict(row)) for row in rows if not client or row["client"] == client]
         return [run for run in visible if not self._locks.is_held(run.id)]
 
-    def shut(self) -> None:
-        """Close the file."""
-        self._ledger.shut()
-
     def _find_stored(self, run_id: str) -> PausedRun | None:
         with self._ledger.reading() as database:
             row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
@@ -293,15 +272,6 @@ class PausedRuns:
         if run is None or (client and run.client != client):
             raise missing_paused_run(run_id)
         return run
-
-
-def open_paused_runs(folder: Path, now: Callable[[], datetime]) -> PausedRuns:
-    """Open the waiting runs in a vault's state folder, which exists.
-
-    Raises:
-        StorageError: The file can't be used.
-    """
-    return PausedRuns(open_shared_database(folder / PAUSED_FILE, _PAUSED_SCHEMA, PAUSED_VERSION), now)
 
 
 def missing_paused_run(run_id: str) -> NotFound:

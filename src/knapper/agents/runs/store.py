@@ -27,7 +27,8 @@ from knapper.agents.runs.model import (
     RunRecord,
     RunState,
 )
-from knapper.changes.disk.storage import SharedDatabase, WorkLocks, open_shared_database
+from knapper.agents.work_store import WorkStore
+from knapper.changes.disk.storage import WorkLocks
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, ConflictError, NotFound
 
@@ -66,38 +67,10 @@ def is_run_locked(folder: Path, run_id: str) -> bool:
         return True
 
 
-RUNS_FILE: Final = "task_runs.db"
-RUNS_VERSION: Final = 1
 MAX_CACHE_ENTRIES: Final = 5_000
 """Entries of the cache; the oldest are deleted first."""
 _START_GRACE: Final = timedelta(minutes=1)
 """How long a run may take from being stored to being started."""
-_SCHEMA: Final = """
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY,
-    state TEXT NOT NULL,
-    created TEXT NOT NULL,
-    updated TEXT NOT NULL,
-    cancel INTEGER NOT NULL DEFAULT 0,
-    data TEXT NOT NULL
-);
-CREATE INDEX runs_created ON runs (created);
-CREATE TABLE nodes (
-    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    id TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    data TEXT NOT NULL,
-    PRIMARY KEY (run, id)
-) WITHOUT ROWID;
-CREATE TABLE cache (
-    number INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    sources TEXT NOT NULL,
-    data TEXT NOT NULL
-);
-CREATE INDEX cache_key ON cache (key);
-"""
 _CLIENT_SQL: Final = "coalesce(json_extract(data, '$.order.client'), 'cli')"
 """Runs that were stored before there were clients belong to the person at the terminal."""
 _CLIENT_FILTER: Final = f":clients IS NULL OR {_CLIENT_SQL} IN (SELECT value FROM json_each(:clients))"  # noqa: S608 - constants of this module
@@ -106,11 +79,15 @@ _RUN_ADAPTER: Final = TypeAdapter(RunRecord)
 
 
 class RunStore:
-    """The runs of a vault in an open file; `open_run_store` opens one."""
+    """The runs of a vault in an open file."""
 
-    def __init__(self, ledger: SharedDatabase) -> None:
-        """Wrap an open file."""
-        self._ledger = ledger
+    def __init__(self, work: WorkStore) -> None:
+        """Use an open file.
+
+        Raises:
+            StorageError: An earlier version's file of the runs couldn't be brought over.
+        """
+        self._ledger = work.holding("runs")
 
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
         """Store a new run, which isn't started yet."""
@@ -289,19 +266,6 @@ class RunStore:
         with self._ledger.reading() as database:
             rows = database.execute("SELECT sources, data FROM cache WHERE key = ? ORDER BY number DESC", (key,))
             return [(row["sources"], row["data"]) for row in rows.fetchall()]
-
-    def shut(self) -> None:
-        """Close the file."""
-        self._ledger.shut()
-
-
-def open_run_store(folder: Path) -> RunStore:
-    """Open the runs in a vault's state folder, which exists.
-
-    Raises:
-        StorageError: The file can't be used.
-    """
-    return RunStore(open_shared_database(folder / RUNS_FILE, _SCHEMA, RUNS_VERSION))
 
 
 def mark_interrupted(run: RunRecord, *, is_held: Callable[[str], bool]) -> RunRecord:

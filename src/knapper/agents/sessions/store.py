@@ -17,8 +17,9 @@ from typing import Final, Literal
 
 from filelock import BaseFileLock
 
+from knapper.agents.work_store import WorkStore, client_key
 from knapper.changes.disk import undo
-from knapper.changes.disk.storage import MIN_LOCK_WAIT_S, SharedDatabase, WorkLocks, open_shared_database
+from knapper.changes.disk.storage import MIN_LOCK_WAIT_S, WorkLocks
 from knapper.changes.disk.undo import ChangeFilter
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue
@@ -79,35 +80,6 @@ def remove_lock(folder: Path, session_id: str) -> None:
 
 SessionKind = Literal["file", "none", "own"]
 """Found by the open note; the default where no note is open; found by its id alone."""
-SESSIONS_VERSION: Final = 1
-SESSIONS_SCHEMA: Final = """
-CREATE TABLE sessions (
-    id TEXT PRIMARY KEY,
-    kind TEXT NOT NULL,
-    file TEXT NOT NULL,
-    file_hash TEXT NOT NULL,
-    file_node TEXT NOT NULL,
-    name TEXT NOT NULL,
-    created TEXT NOT NULL,
-    updated TEXT NOT NULL,
-    forked_from TEXT NOT NULL,
-    head TEXT NOT NULL,
-    head_upto INTEGER NOT NULL,
-    cleared INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX sessions_file ON sessions (file) WHERE kind = 'file';
-CREATE UNIQUE INDEX sessions_none ON sessions (kind) WHERE kind = 'none';
-CREATE TABLE turns (
-    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    at TEXT NOT NULL,
-    file TEXT NOT NULL,
-    question TEXT NOT NULL,
-    messages TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    PRIMARY KEY (session, number)
-) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,9 +228,9 @@ def list_earlier_paths(context: Context, path: str) -> tuple[str, ...]:
     return tuple(earlier_names)
 
 
-SELECT_SESSIONS: Final = (
+_SELECT_SESSIONS: Final = (
     "SELECT s.*, (SELECT count(*) FROM turns t WHERE t.session = s.id AND t.number > s.cleared) AS turns"
-    " FROM sessions s"
+    " FROM sessions s WHERE s.client_key = :client_key"
 )
 _MATCHES_QUERY: Final = (
     "(s.name LIKE :like ESCAPE '\\' OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND t.number > s.cleared"
@@ -267,7 +239,8 @@ _MATCHES_QUERY: Final = (
 _LATEST_FIRST: Final = "julianday(t.at) DESC, t.at DESC, t.session DESC, t.number DESC"
 # Chosen by the keys first, as most of a row is its messages. Of a fork, turns that its original still has are left out.
 _LATEST_TURNS: Final = f"""WITH page AS MATERIALIZED (
-    SELECT t.session, t.number FROM turns t JOIN sessions s ON s.id = t.session WHERE t.number > s.cleared
+    SELECT t.session, t.number FROM turns t JOIN sessions s ON s.id = t.session
+    WHERE s.client_key = :client_key AND t.number > s.cleared
     AND (:until = '' OR julianday(t.at) <= julianday(:until))
     AND (:work = '' OR t.session = :work OR json_extract(t.outcome, '$.run_id') = :work)
     AND (:path = '' OR instr(t.outcome, :as_json) OR instr(t.file, :path))
@@ -282,24 +255,6 @@ _MAX_SHOWN_ID: Final = 80
 def new_session_id() -> str:
     """Return a random id that can't be guessed."""
     return str(uuid.uuid4())
-
-
-def find_session_row(database: sqlite3.Connection, where: str, *values: str) -> sqlite3.Row | None:
-    """Return the first session that matches; None for none."""
-    return database.execute(f"{SELECT_SESSIONS} WHERE {where} LIMIT 1", values).fetchone()
-
-
-def require_session_row(database: sqlite3.Connection, session_id: str) -> sqlite3.Row:
-    """Return a session's row.
-
-    Raises:
-        NotFound: There is none of that id (code ``no_session``).
-    """
-    row = find_session_row(database, "s.id = ?", session_id)
-    if row is None:
-        shortened_id = session_id[:_MAX_SHOWN_ID]
-        raise NotFound(f"there is no session '{shortened_id}'", hint="list the sessions", code="no_session")
-    return row
 
 
 def read_session(row: sqlite3.Row) -> Session:
@@ -343,37 +298,27 @@ def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exch
     database.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def find_renamed_row(
-    database: sqlite3.Connection, identity: FileIdentity, earlier: Sequence[str], is_gone: Callable[[str], bool]
-) -> sqlite3.Row | None:
-    """Find the session of a renamed note, by the most reliable sign first."""
-    # The journal knows its own renames for certain; an inode survives others' renames, and equal content may be a copy.
-    signs = [("s.file = ?", path) for path in earlier]
-    signs += [("s.file_node = ?", identity.node)] if identity.node else []
-    signs += [("s.file_hash = ?", identity.hash)] if identity.hash else []
-    for where, value in signs:
-        candidates = database.execute(
-            f"{SELECT_SESSIONS} WHERE s.kind = 'file' AND {where} ORDER BY s.updated DESC", (value,)
-        )
-        # A session whose own note still exists belongs to that note, whatever else matches.
-        row = next((row for row in candidates.fetchall() if is_gone(row["file"])), None)
-        if row is not None:
-            return row
-    return None
-
-
-SESSIONS_FILE: Final = "sessions.db"
 _DEFAULT_NAME_CHARS: Final = 60
 _MAX_NAME: Final = 200
 
 
 class SessionStore:
-    """The sessions of a vault in an open file; `open_session_store` opens one."""
+    """The sessions of one client in an open file; those of others are to it as if they weren't there."""
 
-    def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
-        """Wrap an open file."""
-        self._ledger = ledger
+    def __init__(self, work: WorkStore, now: Callable[[], datetime], client: str = "") -> None:
+        """Use an open file.
+
+        Args:
+            work: The file.
+            now: Returns the time.
+            client: The client's name; empty for the agent of the person at the terminal.
+
+        Raises:
+            StorageError: An earlier version's file of the sessions couldn't be brought over.
+        """
+        self._ledger = work.holding("sessions", client)
         self._now = now
+        self._client_key = client_key(client)
 
     def by_file(
         self, identity: FileIdentity, earlier: Sequence[str] = (), is_gone: Callable[[str], bool] | None = None
@@ -390,21 +335,21 @@ class SessionStore:
         """
         # Looked up and created in one transaction, so that two callers get the same session.
         with self._ledger.writing() as database:
-            row = find_session_row(database, "s.kind = 'file' AND s.file = ?", identity.path)
+            row = self._find(database, "s.kind = 'file' AND s.file = :file", file=identity.path)
             if row is None and is_gone is not None:
-                row = find_renamed_row(database, identity, earlier, is_gone)
+                row = self._find_renamed(database, identity, earlier, is_gone)
             if row is None:
                 return self._begin(database, "file", identity)
             database.execute(
                 "UPDATE sessions SET file = ?, file_hash = ?, file_node = ? WHERE id = ?",
                 (identity.path, identity.hash, identity.node, row["id"]),
             )
-            return read_session(require_session_row(database, row["id"]))
+            return read_session(self._require(database, row["id"]))
 
     def without_file(self) -> Session:
         """Return the default session for when no note is open, which is created where there is none."""
         with self._ledger.writing() as database:
-            row = find_session_row(database, "s.kind = ?", "none")
+            row = self._find(database, "s.kind = 'none'")
             return read_session(row) if row else self._begin(database, "none", FileIdentity(path=""))
 
     def begin(self, *, file: str = "", name: str = "") -> Session:
@@ -427,7 +372,7 @@ class SessionStore:
             NotFound: There is none of that id (code ``no_session``).
         """
         with self._ledger.reading() as database:
-            return read_session(require_session_row(database, session_id))
+            return read_session(self._require(database, session_id))
 
     def list(self, *, limit: int = 50, offset: int = 0, query: str = "") -> tuple[Sequence[Session], int]:
         """List sessions, the last used first, with the total number.
@@ -439,12 +384,13 @@ class SessionStore:
         """
         # A text's own % and _ are no wildcards; turns before the session was last cleared aren't its any more.
         escaped = query.strip().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        values = {"like": f"%{escaped}%", "limit": limit, "offset": offset}
+        values = {"like": f"%{escaped}%", "limit": limit, "offset": offset, "client_key": self._client_key}
+        where = f"AND {_MATCHES_QUERY}" if escaped else ""
+        counting = f"SELECT count(*) FROM sessions s WHERE s.client_key = :client_key {where}"  # noqa: S608 - two constants
         with self._ledger.reading() as database:
-            where = f"WHERE {_MATCHES_QUERY}" if escaped else ""
-            total = int(database.execute(f"SELECT count(*) FROM sessions s {where}", values).fetchone()[0])  # noqa: S608 - two constants
+            total = int(database.execute(counting, values).fetchone()[0])
             page = database.execute(
-                f"{SELECT_SESSIONS} {where} ORDER BY s.updated DESC, s.id LIMIT :limit OFFSET :offset", values
+                f"{_SELECT_SESSIONS} {where} ORDER BY s.updated DESC, s.id LIMIT :limit OFFSET :offset", values
             )
             return [read_session(row) for row in page.fetchall()], total
 
@@ -455,7 +401,7 @@ class SessionStore:
             NotFound: There is no such session.
         """
         with self._ledger.reading() as database:
-            cleared = int(require_session_row(database, session_id)["cleared"])
+            cleared = int(self._require(database, session_id)["cleared"])
             return read_turns(database, session_id, cleared)
 
     def latest_turns(
@@ -467,7 +413,7 @@ class SessionStore:
         stands in their outcome or their open note's path; empty for all.
         """
         values = {"until": until.isoformat() if until else "", "work": work, "limit": limit, "offset": offset}
-        values |= {"path": path, "as_json": json.dumps(path, ensure_ascii=False)[1:-1]}
+        values |= {"path": path, "as_json": json.dumps(path, ensure_ascii=False)[1:-1], "client_key": self._client_key}
         with self._ledger.reading() as database:
             rows = database.execute(_LATEST_TURNS, values).fetchall()
         return [(row["session"], _read_turn(row, messages="")) for row in rows]
@@ -479,7 +425,7 @@ class SessionStore:
             NotFound: There is no such session.
         """
         with self._ledger.reading() as database:
-            row = require_session_row(database, session_id)
+            row = self._require(database, session_id)
             head = HistorySummary(messages=row["head"], upto=row["head_upto"])
             return SessionHistory(
                 head=head, turns=read_turns(database, session_id, max(head.upto, int(row["cleared"])))
@@ -501,7 +447,7 @@ class SessionStore:
             ConflictError: Another turn was added meanwhile (code ``session_changed``); nothing was written.
         """
         with self._ledger.writing() as database:
-            row = require_session_row(database, session_id)
+            row = self._require(database, session_id)
             last = last_turn_number(database, session_id)
             # The summary and the messages were made from the turns up to *after*, so a turn between them would be lost.
             if last != after:
@@ -517,7 +463,8 @@ class SessionStore:
     def last(self, session_id: str) -> int:
         """Return the number of a session's last turn; 0 for none."""
         with self._ledger.reading() as database:
-            return last_turn_number(database, session_id)
+            is_own = self._find(database, "s.id = :id", id=session_id) is not None
+            return last_turn_number(database, session_id) if is_own else 0
 
     def sum_up(self, session_id: str, head: HistorySummary) -> None:
         """Replace the first turns of a session by a summary; they stay readable.
@@ -525,8 +472,10 @@ class SessionStore:
         A session that is cleared while the summary is written stays cleared.
         """
         with self._ledger.writing() as database:
-            values = (head.messages, head.upto, session_id, head.upto)
-            database.execute("UPDATE sessions SET head = ?, head_upto = ? WHERE id = ? AND cleared < ?", values)
+            values = (head.messages, head.upto, session_id, self._client_key, head.upto)
+            database.execute(
+                "UPDATE sessions SET head = ?, head_upto = ? WHERE id = ? AND client_key = ? AND cleared < ?", values
+            )
 
     def rename(self, session_id: str, name: str) -> Session:
         """Rename a session.
@@ -538,9 +487,9 @@ class SessionStore:
         if not name.strip() or len(name) > _MAX_NAME:
             raise BadInput("a session needs a name", hint=f"give 1 to {_MAX_NAME} characters")
         with self._ledger.writing() as database:
-            _ = require_session_row(database, session_id)
+            _ = self._require(database, session_id)
             database.execute("UPDATE sessions SET name = ? WHERE id = ?", (_clean_name(name), session_id))
-            return read_session(require_session_row(database, session_id))
+            return read_session(self._require(database, session_id))
 
     def fork(
         self, session_id: str, *, upto: int | None = None, before_commit: Callable[[str], None] = lambda _: None
@@ -556,7 +505,7 @@ class SessionStore:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            row = require_session_row(database, session_id)
+            row = self._require(database, session_id)
             stop = last_turn_number(database, session_id) if upto is None else upto
             forked = self._begin(
                 database, "own", FileIdentity(path=row["file"]), name=_clean_name(f"{row['name']} (fork)")
@@ -580,7 +529,7 @@ class SessionStore:
                 values,
             )
             before_commit(forked.id)
-            return read_session(require_session_row(database, forked.id))
+            return read_session(self._require(database, forked.id))
 
     def clear(self, session_id: str) -> Session:
         """Clear a session: earlier turns are neither sent to a model again nor listed.
@@ -589,12 +538,12 @@ class SessionStore:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            _ = require_session_row(database, session_id)
+            _ = self._require(database, session_id)
             last = last_turn_number(database, session_id)
             database.execute(
                 "UPDATE sessions SET head = '[]', head_upto = 0, cleared = ? WHERE id = ?", (last, session_id)
             )
-            return read_session(require_session_row(database, session_id))
+            return read_session(self._require(database, session_id))
 
     def delete(self, session_id: str) -> None:
         """Delete a session with all its turns.
@@ -603,11 +552,11 @@ class SessionStore:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            _ = require_session_row(database, session_id)
+            _ = self._require(database, session_id)
             database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
     def prune(self, *, max_days: float, max_bytes: int) -> int:
-        """Delete sessions that are too old, then the oldest ones while all together are too large.
+        """Delete the client's sessions that are too old, then its oldest ones while all together are too large.
 
         Returns:
             The number of deleted sessions.
@@ -616,10 +565,14 @@ class SessionStore:
             return 0
         with self._ledger.writing() as database:
             oldest = (self._now() - timedelta(days=max_days)).astimezone(UTC).isoformat()
-            deleted = database.execute("DELETE FROM sessions WHERE updated < ?", (oldest,)).rowcount
+            deleted = database.execute(
+                "DELETE FROM sessions WHERE client_key = ? AND updated < ?", (self._client_key, oldest)
+            ).rowcount
             sizes = database.execute(
                 "SELECT s.id, length(s.head) + coalesce((SELECT sum(length(messages) + length(outcome) + "
-                "length(question)) FROM turns WHERE session = s.id), 0) FROM sessions s ORDER BY s.updated DESC, s.id"
+                "length(question)) FROM turns WHERE session = s.id), 0) FROM sessions s WHERE s.client_key = ?"
+                " ORDER BY s.updated DESC, s.id",
+                (self._client_key,),
             ).fetchall()
             kept_bytes = 0
             for number, (session_id, size) in enumerate(sizes):
@@ -629,31 +582,53 @@ class SessionStore:
                     deleted += database.execute("DELETE FROM sessions WHERE id = ?", (session_id,)).rowcount
             return deleted
 
-    def shut(self) -> None:
-        """Close the file."""
-        self._ledger.shut()
+    def _find(self, database: sqlite3.Connection, where: str, **values: str) -> sqlite3.Row | None:
+        """Return the first of the client's sessions that matches; None for none."""
+        values["client_key"] = self._client_key
+        return database.execute(f"{_SELECT_SESSIONS} AND {where} LIMIT 1", values).fetchone()
+
+    def _find_renamed(
+        self,
+        database: sqlite3.Connection,
+        identity: FileIdentity,
+        earlier: Sequence[str],
+        is_gone: Callable[[str], bool],
+    ) -> sqlite3.Row | None:
+        """Find the session of a renamed note, by the most reliable sign first."""
+        # The journal knows its own renames for certain; an inode survives others', and equal content may be a copy.
+        signs = [("s.file", path) for path in earlier]
+        signs += [("s.file_node", identity.node)] if identity.node else []
+        signs += [("s.file_hash", identity.hash)] if identity.hash else []
+        for column, value in signs:
+            candidates = database.execute(
+                f"{_SELECT_SESSIONS} AND s.kind = 'file' AND {column} = :value ORDER BY s.updated DESC",
+                {"value": value, "client_key": self._client_key},
+            )
+            # A session whose own note still exists belongs to that note, whatever else matches.
+            row = next((row for row in candidates.fetchall() if is_gone(row["file"])), None)
+            if row is not None:
+                return row
+        return None
+
+    def _require(self, database: sqlite3.Connection, session_id: str) -> sqlite3.Row:
+        row = self._find(database, "s.id = :id", id=session_id)
+        if row is None:
+            shortened_id = session_id[:_MAX_SHOWN_ID]
+            raise NotFound(f"there is no session '{shortened_id}'", hint="list the sessions", code="no_session")
+        return row
 
     def _begin(
         self, database: sqlite3.Connection, kind: SessionKind, identity: FileIdentity, *, name: str = ""
     ) -> Session:
         session_id, now = new_session_id(), self._stamp()
         database.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
-            (session_id, kind, identity.path, identity.hash, identity.node, name, now, now),
+            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
+            (session_id, self._client_key, kind, identity.path, identity.hash, identity.node, name, now, now),
         )
-        return read_session(require_session_row(database, session_id))
+        return read_session(self._require(database, session_id))
 
     def _stamp(self) -> str:
         return self._now().astimezone(UTC).isoformat()
-
-
-def open_session_store(folder: Path, now: Callable[[], datetime]) -> SessionStore:
-    """Open the sessions in a vault's state folder, which exists.
-
-    Raises:
-        StorageError: The file can't be used.
-    """
-    return SessionStore(open_shared_database(folder / SESSIONS_FILE, SESSIONS_SCHEMA, SESSIONS_VERSION), now)
 
 
 def _clean_name(name: str) -> str:

@@ -128,9 +128,7 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
             target.execute(sql)
             if kind == "table":
                 _copy_table(source, target, name, salvage)
-        bad_contents = list(storage.find_bad_contents(target))
-        target.executemany("DELETE FROM blobs WHERE hash = ?", [(name,) for name in bad_contents])
-        salvage.dropped += len(bad_contents)
+        salvage.dropped += _drop_bad_contents(target)
         if path.name in _WHOLE:
             # the entries of which parts lay in what can't be read, and those next to it, are deleted
             for table, _, parent, parent_column in _references(target):
@@ -148,6 +146,14 @@ def _save_rows(path: Path, fresh: Path, salvage: _Salvage) -> None:
                 target.execute(f'DELETE FROM "{parent}" WHERE {where}', bounds)  # noqa: S608 - as above
         _drop_orphans(target)
         target.execute("COMMIT")
+
+
+def _drop_bad_contents(target: sqlite3.Connection) -> int:
+    """Delete contents that aren't what was stored, and return how many; only some databases have any."""
+    bad_contents = list(storage.find_bad_contents(target))
+    for name in bad_contents:
+        target.execute("DELETE FROM blobs WHERE hash = ?", (name,))
+    return len(bad_contents)
 
 
 def _copy_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str, salvage: _Salvage) -> None:

@@ -7,9 +7,9 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
@@ -22,13 +22,12 @@ from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
-_BACKED_UP: Final = (
-    *("journal.db", "proposals.db", "sessions.db", "chats/*/sessions.db"),
-    *("presets.db", "usage.db", "task_runs.db"),
-)
-"""The most important first: these get what space there is.
+_BACKED_UP: Final = ("journal.db", "proposals.db", "usage.db", "work.db")
+"""The most important first, and the largest last: these get what space there is.
 
-Questions that wait (``paused.db``, ``checkpoints.db``) aren't among them: a copy would ask what was answered since."""
+Questions that wait (``checkpoints.db``) aren't among them: a copy would ask what was answered since."""
+_LEFT_OUT: Final[Mapping[str, str]] = {"work.db": "DELETE FROM paused"}
+"""What a copy leaves out for the same reason."""
 _KEPT_DAYS: Final = 3
 """Backups of one file, of as many days."""
 _BUSY_S: Final = 10.0
@@ -49,14 +48,24 @@ def is_damage(error: sqlite3.Error) -> bool:
 def storage_error(error: sqlite3.Error, what: str) -> StorageError:
     """Build the error for a state file that can't be used; *what* names it."""
     if is_damage(error):
-        return StorageError(
-            f"{what} is damaged: {error}",
-            code="damaged",
-            hint="`knap doctor` tells what is damaged, and `knap doctor --repair` saves what can be saved",
-        )
+        return damage_error(what, str(error))
     return StorageError(
         f"{what} can't be used: {error}", hint="check the disk's free space and the folder's permissions"
     )
+
+
+def damage_error(what: str, why: str) -> StorageError:
+    """Build the error for a damaged state file; *what* names it."""
+    return StorageError(
+        f"{what} is damaged: {why}",
+        code="damaged",
+        hint="`knap doctor` tells what is damaged, and `knap doctor --repair` saves what can be saved",
+    )
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether SQLite says that the disk is full or doesn't let us write."""
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSAL_CODES
 
 
 def check_emptied(path: Path) -> None:
@@ -157,16 +166,16 @@ def open_or_read(
         try:
             return _connect(path, prepare), not os.access(path, os.W_OK)
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _REFUSAL_CODES or not path.is_file():
+            if not is_refusal(error) or not path.is_file():
                 raise
-    database = _open_to_read(path)
+    database = open_to_read(path)
     database.row_factory = sqlite3.Row
     found = schema_version(database)
     if found > version:
         database.close()
         raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
     if found < version:
-        copy = _connect_memory()
+        copy = connect_memory()
         database.backup(copy)
         database.close()
         database = copy
@@ -175,10 +184,14 @@ def open_or_read(
     return database, True
 
 
-def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a database without writing to its folder."""
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a database without writing to its folder; one that isn't there is read as one without tables.
+
+    Raises:
+        sqlite3.Error: It can't be opened.
+    """
     if not path.is_file():
-        return _connect_memory()
+        return connect_memory()
     if _has_log(path):
         # In place it can be read with what a living process shares of the log; SQLite would have to make that.
         with contextlib.suppress(sqlite3.Error):
@@ -212,7 +225,8 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     return private.connect(path, timeout_s=_BUSY_S, is_immutable=True)
 
 
-def _connect_memory() -> sqlite3.Connection:
+def connect_memory() -> sqlite3.Connection:
+    """Open an empty database in the memory."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
     return database
@@ -268,7 +282,8 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
     Returns:
         What couldn't be copied, and why; `knap doctor` tells it too, by the age of the copies.
     """
-    day = (today or datetime.now(UTC).date()).isoformat()
+    today = today or datetime.now(UTC).date()
+    day = today.isoformat()
     problems: list[str] = []
     has_copied = False
     room = max_bytes
@@ -287,10 +302,14 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
         for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
             by_name.setdefault(backup.with_suffix(""), []).append(backup)
         kept: list[Path] = []
-        for backups in by_name.values():
-            backups.sort(reverse=True)
-            kept += backups[:_KEPT_DAYS]
-            for old in backups[_KEPT_DAYS:]:
+        first_day = (today - timedelta(days=_KEPT_DAYS)).isoformat()
+        for name, backups in by_name.items():
+            # No new copies push out those of a database that is gone, as what it held is kept in another one now.
+            is_gone = not (name.parent.parent / name.name).exists()
+            recent = [backup for backup in backups if not is_gone or backup.suffix[1:] > first_day]
+            recent = sorted(recent, reverse=True)[:_KEPT_DAYS]
+            kept += recent
+            for old in {*backups} - {*recent}:
                 old.unlink(missing_ok=True)
         kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
         kept.sort(key=lambda backup: backup.suffix, reverse=True)
@@ -303,7 +322,7 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
 
 
 def _find_backed_up(folder: Path) -> list[Path]:
-    return [path for pattern in _BACKED_UP for path in sorted(folder.glob(pattern))]
+    return [path for name in _BACKED_UP if (path := folder / name).is_file()]
 
 
 def _copy(path: Path, target: Path, max_bytes: int) -> str:
@@ -321,6 +340,7 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+            copy.execute(_LEFT_OUT.get(path.name, "SELECT 0"))
             verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
         if verdict != "ok":
             return verdict
@@ -534,7 +554,7 @@ class SharedDatabase:
         Raises:
             StorageError: The file can't be read.
         """
-        with self._guard, _storage_errors(self.path):
+        with self._guard, storage_errors(self.path):
             # A read inside a write block of the same thread sees what the block has written.
             if self._database.in_transaction:
                 yield self._database
@@ -553,7 +573,7 @@ class SharedDatabase:
         Raises:
             StorageError: The file can't be written.
         """
-        with self._guard, _storage_errors(self.path):
+        with self._guard, storage_errors(self.path):
             self._begin("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -598,7 +618,7 @@ def open_shared_database(path: Path, schema: str | tuple[str, ...], version: int
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA foreign_keys = ON")
 
-    with _storage_errors(path):
+    with storage_errors(path):
         database, is_read_only = open_or_read(
             path,
             prepare,
@@ -619,7 +639,8 @@ def schema_version(database: sqlite3.Connection) -> int:
 
 
 @contextmanager
-def _storage_errors(path: Path) -> Generator[None]:
+def storage_errors(path: Path) -> Generator[None]:
+    """Turn what SQLite raises into errors that name the file."""
     try:
         yield
     except sqlite3.Error as error:

@@ -418,11 +418,12 @@ def open_taints(
 
 
 _RUN_TABLES: Final = {
-    "sessions": ("sessions.db*",),
-    "runs": ("task_runs.db*",),
-    "paused": ("paused.db*",),
+    "work.db*": ("sessions", "runs", "paused"),
+    "sessions.db*": ("sessions",),
+    "task_runs.db*": ("runs",),
+    "paused.db*": ("paused",),
 }
-"""In which tables and files sessions and runs are stored, with their copies."""
+"""Files with sessions and runs, also of earlier versions and as copies, and the tables that hold them."""
 
 
 def find_stored_runs(state_dir: Path) -> set[str] | None:
@@ -432,12 +433,13 @@ def find_stored_runs(state_dir: Path) -> set[str] | None:
     """
     stored: set[str] = set()
     try:
-        for table, names in _RUN_TABLES.items():
-            for path in (path for name in names for path in (state_dir / "vaults").rglob(name)):
-                if path.name.endswith(("-wal", "-shm", ".part")) or private.ASIDE_NAME in path.parts:
+        for name, tables in _RUN_TABLES.items():
+            for path in (state_dir / "vaults").rglob(name):
+                if path.name.endswith(("-wal", "-shm", "-journal", ".part")) or private.ASIDE_NAME in path.parts:
                     continue
                 with contextlib.closing(storage.connect_to_read(path)) as database:
-                    stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
+                    for table in tables:
+                        stored.update(str(row[0]) for row in database.execute(f"SELECT id FROM {table}"))  # noqa: S608  # constants
     except (OSError, sqlite3.Error):
         return None
     return stored

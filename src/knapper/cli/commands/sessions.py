@@ -36,12 +36,12 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
     with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
-        stores = {client: one.store for client, one in opened.items()}
-        newest, total = clients.list_sessions(stores, limit=number)
+        folder = hub.open().folder
+        newest, total = clients.list_sessions(opened, limit=number)
         rows: list[dict[str, JSONValue]] = [
             {
                 **one.as_dict(),
-                "busy": sessions_store.is_session_locked(opened[client].folder, one.id),
+                "busy": sessions_store.is_session_locked(folder, one.id),
                 "client": client or None,
             }
             for client, one in newest
@@ -128,7 +128,7 @@ def _open_store(options: GlobalOptions, session: str) -> Generator[tuple[Hub, st
         schedules.open_sessions(hub, session) as opened,
     ):
         ((client, kept),) = opened.items()
-        yield hub, client, kept.store
+        yield hub, client, kept
 
 
 def _print_session(options: GlobalOptions, row: Mapping[str, JSONValue]) -> ExitCode:

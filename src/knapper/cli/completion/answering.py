@@ -316,21 +316,21 @@ _FINDERS: Final[Mapping[str, tuple[str, Callable[[sqlite3.Connection, str, Reque
         ),
     ),
     "run": (
-        "task_runs.db",
+        "work.db",
         _ids(
             "SELECT id, state || ' ' || created FROM runs WHERE id >= :begin AND id < :begin || :last"
             " ORDER BY created DESC LIMIT :most"
         ),
     ),
     "session": (
-        "sessions.db",
+        "work.db",
         _ids(
-            "SELECT id, name || ' ' || file FROM sessions WHERE id >= :begin AND id < :begin || :last"
-            " ORDER BY updated DESC LIMIT :most"
+            "SELECT id, name || ' ' || file FROM sessions"
+            " WHERE client_key = '' AND id >= :begin AND id < :begin || :last ORDER BY updated DESC LIMIT :most"
         ),
     ),
     "preset": (
-        "presets.db",
+        "work.db",
         _ids("SELECT name, '' FROM presets WHERE key >= :begin AND key < :begin || :last ORDER BY key LIMIT :most"),
     ),
 }

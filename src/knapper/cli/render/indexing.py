@@ -9,8 +9,16 @@ from typing import Final
 from knapper.app.e5_model import EmbedTime
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
-from knapper.cli.output import ProgressLines, format_duration, format_size, plain, pluralize
-from knapper.index.refresh import Progress, RefreshOutcome
+from knapper.cli.output import (
+    PHASE_NAMES,
+    PHASE_UNITS,
+    ProgressLines,
+    format_duration,
+    format_size,
+    plain,
+    pluralize,
+)
+from knapper.index.refresh import Progress, RefreshOutcome, RefreshPhase
 from knapper.index.status import IndexStatus
 from knapper.tools.shapes.read import VaultStatus
 
@@ -125,9 +133,41 @@ def show_progress(options: GlobalOptions) -> Generator[Progress | None]:
     if options.quiet or options.as_json:
         yield None
     elif output.stderr_is_terminal():
-        from knapper.cli.render.bar import ProgressBar  # noqa: PLC0415  # brings rich, 70 ms that only a bar should cost
-
-        with ProgressBar(colour=output.wants_colour(options)) as bar:
-            yield bar
+        with show_bars(colour=output.wants_colour(options)) as move:
+            yield move
     else:
         yield ProgressLines()
+
+
+@contextmanager
+def show_bars(*, colour: bool) -> Generator[Progress]:
+    """Draw progress bars on the terminal, one for each phase; they disappear at the end."""
+    # rich takes 70 ms, which only a bar should cost
+    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.progress import (  # noqa: PLC0415 - see above
+        BarColumn,
+        MofNCompleteColumn,
+        ProgressColumn,
+        Task,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415 - see above
+
+    class RateColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
+    tasks: dict[RefreshPhase, TaskID] = {}
+    with Bars(*columns, console=Console(stderr=True, no_color=not colour), transient=True) as bars:
+
+        def move(phase: RefreshPhase, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(PHASE_NAMES[phase], unit=PHASE_UNITS[phase])
+            bars.update(tasks[phase], completed=done, total=total or None)
+
+        yield move

@@ -170,7 +170,8 @@ class JobService:
         Raises:
             NotFound: There is no such vault.
         """
-        return await self.run_blocking(lambda: schedules.list_seen_clients(self.clients.hub, client, vault))
+        hub, find_work = self.clients.hub, self.clients.find_work
+        return await self.run_blocking(lambda: schedules.list_seen_clients(hub, client, vault, find_work))
 
     def end(self) -> None:
         """Refuse new jobs, and cancel the running ones with a reason; runs can be resumed."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from knapper.agents.pipeline import store
+from knapper.agents import work_store
 from knapper.agents.stages import SCHEDULES_FILE, Schedule
 from knapper.app import history
 from knapper.app.history import EntryKind, HistoryPage, HistoryQuery
@@ -45,7 +45,7 @@ LOOK_INTERVAL_S: Final = 0.2
 _MAX_KEPT: Final = 1_000
 _PAGE: Final = 100
 _WAITING_STATUSES: Final = ("open", "stale")
-_STATE_FILES: Final = ("journal.db", "proposals.db", "paused.db", "checkpoints.db", "task_runs.db", SCHEDULES_FILE)
+_STATE_FILES: Final = ("journal.db", "proposals.db", "checkpoints.db", work_store.WORK_FILE, SCHEDULES_FILE)
 """What changes with them, or with their write-ahead logs, is news.
 
 A question is stored before its run says that it asks: without the runs, whoever looks between would never hear of it.
@@ -286,7 +286,7 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
     """Return a function that lists the tasks which wait for an answer: rows of the kind ``task``."""
 
     async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
-        if not await service.run_blocking(lambda: _has_file(hub, vault, store.PAUSED_FILE)):
+        if not await service.run_blocking(lambda: work_store.has_any(hub.open(vault).folder, "paused")):
             return []
         client_pipelines = await service.client_pipelines(client, vault)
         rows = objects_in(await tasks.list_waiting_runs(service, client_pipelines))
@@ -299,17 +299,12 @@ def run_source(hub: Hub, service: JobService) -> WaitingSource:
     """Return a function that lists the questions of runs which nobody has answered: rows of the kind ``run``."""
 
     async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
-        if not await service.run_blocking(lambda: _has_file(hub, vault, _CHECKPOINTS_FILE)):
+        if not await service.run_blocking(lambda: (hub.open(vault).folder / _CHECKPOINTS_FILE).exists()):
             return []
         client_runs = await service.client_runs(client, vault)
         return await service.run_blocking(lambda: _list_questions(client_runs))
 
     return source
-
-
-def _has_file(hub: Hub, vault: str, name: str) -> bool:
-    """Return whether there is a state file: without one there is nothing to import what reads it for."""
-    return (hub.open(vault).folder / name).exists()
 
 
 def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:

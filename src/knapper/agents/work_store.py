@@ -1,0 +1,400 @@
+"""The one file of a vault's sessions, turns, runs, paused runs and presets, and what earlier versions kept apart."""
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from knapper.changes.disk import storage
+from knapper.changes.disk.storage import SharedDatabase
+from knapper.errors import StorageError
+from knapper.system import private
+
+WORK_FILE: Final = "work.db"
+WORK_VERSION: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    client_key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    file TEXT NOT NULL,
+    file_hash TEXT NOT NULL,
+    file_node TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    forked_from TEXT NOT NULL,
+    head TEXT NOT NULL,
+    head_upto INTEGER NOT NULL,
+    cleared INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX sessions_file ON sessions (client_key, file) WHERE kind = 'file';
+CREATE UNIQUE INDEX sessions_none ON sessions (client_key) WHERE kind = 'none';
+CREATE INDEX sessions_updated ON sessions (client_key, updated);
+CREATE TABLE turns (
+    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    file TEXT NOT NULL,
+    question TEXT NOT NULL,
+    messages TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    created TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    cancel INTEGER NOT NULL DEFAULT 0,
+    data TEXT NOT NULL
+);
+CREATE INDEX runs_created ON runs (created);
+CREATE TABLE nodes (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+) WITHOUT ROWID;
+CREATE TABLE cache (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    sources TEXT NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX cache_key ON cache (key);
+CREATE TABLE paused (
+    id TEXT PRIMARY KEY,
+    client TEXT NOT NULL,
+    at TEXT NOT NULL,
+    question TEXT NOT NULL,
+    request TEXT NOT NULL,
+    state TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE presets (key TEXT PRIMARY KEY, name TEXT NOT NULL, said TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE switches (
+    client_key TEXT NOT NULL,
+    name TEXT NOT NULL,
+    is_on INTEGER NOT NULL,
+    PRIMARY KEY (client_key, name)
+) WITHOUT ROWID;
+CREATE TABLE moved (mark INTEGER PRIMARY KEY, file TEXT NOT NULL);
+"""
+WorkKind = Literal["sessions", "runs", "paused", "presets"]
+"""Sessions with their turns; runs with their nodes and the cache; paused runs; presets, with the switches of agents."""
+_FIND_CLIENT: Final = "SELECT 1 FROM sessions WHERE client_key = ? LIMIT 1"
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
+
+
+def client_key(client: str) -> str:
+    """Return what a client's rows are found by, ``phone-1f2e3d4c5b6a``; empty for the vault's own.
+
+    Earlier versions called a client's folder so, which doesn't tell its name.
+    """
+    if not client:
+        return ""
+    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
+    return f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkStore:
+    """The open file; threads may share it, processes have one each."""
+
+    folder: Path
+    """The vault's state folder."""
+    database: SharedDatabase
+    left: Mapping[Path, StorageError] = field(default_factory=dict[Path, StorageError])
+    """Files of earlier versions that couldn't be brought over, and why."""
+
+    def holding(self, kind: WorkKind, client: str = "") -> SharedDatabase:
+        """Return the database, which holds all of a kind that a client has; an empty name is for the vault's own.
+
+        Raises:
+            StorageError: An earlier version's file of it couldn't be brought over.
+        """
+        folder = self.folder / _CLIENTS_FOLDER / client_key(client) if client else self.folder
+        if error := self.left.get(folder / _EARLIER_FILES[kind]):
+            raise error
+        return self.database
+
+    def has_sessions(self, client: str) -> bool:
+        """Return whether a client has sessions."""
+        if self.folder / _CLIENTS_FOLDER / client_key(client) / _EARLIER_FILES["sessions"] in self.left:
+            return True
+        with self.database.reading() as database:
+            return database.execute(_FIND_CLIENT, (client_key(client),)).fetchone() is not None
+
+    def shut(self) -> None:
+        """Close the file."""
+        self.database.shut()
+
+
+def open_work(folder: Path) -> WorkStore:
+    """Open the file in a vault's state folder, which exists, and bring over what earlier versions stored.
+
+    Where the disk is full or the folder can't be written, their files stay, and are read.
+
+    Raises:
+        StorageError: The file can't be used.
+        ConflictError: Another process has been writing for too long.
+    """
+    database = storage.open_shared_database(folder / WORK_FILE, _SCHEMA, WORK_VERSION)
+    if not any(_find_earlier(folder)):
+        return WorkStore(folder=folder, database=database)
+    with ExitStack() as stack:
+        _ = stack.callback(database.shut)
+        if not database.is_read_only:
+            try:
+                left = _bring_over(folder, database)
+            except StorageError as error:
+                if not storage.is_refusal(error.__cause__):
+                    raise
+            else:
+                _ = stack.pop_all()
+                return WorkStore(folder=folder, database=database, left=left)
+        return _read_along(folder, database)
+
+
+def has_any(folder: Path, kind: WorkKind) -> bool:
+    """Return whether anything of a kind is stored, of any client; if not, what reads it needn't be imported.
+
+    True also where that can't be told: opening the file then says why.
+    """
+    if any(earlier.kind == kind for earlier in _find_earlier(folder)):
+        return True
+    return _is_found(folder, f"SELECT 1 FROM {kind} LIMIT 1", ())  # noqa: S608 - one of four words
+
+
+def has_sessions(folder: Path, client: str) -> bool:
+    """Return whether a client has sessions; true also where that can't be told, as for `has_any`."""
+    key = client_key(client)
+    if any(earlier.kind == "sessions" and earlier.client_key == key for earlier in _find_earlier(folder)):
+        return True
+    return _is_found(folder, _FIND_CLIENT, (key,))
+
+
+def _is_found(folder: Path, sql: str, values: tuple[str, ...]) -> bool:
+    path = folder / WORK_FILE
+    connect = storage.connect_to_read if os.access(folder, os.W_OK) else storage.open_to_read
+    try:
+        with closing(connect(path)) as database:
+            return database.execute(sql, values).fetchone() is not None
+    except (OSError, sqlite3.Error):
+        return path.exists()
+
+
+_EARLIER_FILES: Final[Mapping[WorkKind, str]] = {
+    "sessions": "sessions.db",
+    "runs": "task_runs.db",
+    "paused": "paused.db",
+    "presets": "presets.db",
+}
+_CLIENTS_FOLDER: Final = "chats"
+"""In it each client had a folder with its sessions and its switches."""
+_EARLIER_VERSION: Final = 1
+"""The only one that the tables of each file had."""
+_FIRST_MARK: Final = 1_000_000
+_LAST_MARK: Final = (1 << 31) - 1
+"""A file is marked in place of its version before it is brought over: earlier versions don't open it from then on, and
+it is brought over once, wherever this program is killed."""
+_IN_USE_S: Final = 1.0
+"""How long is waited for processes that only look into the files."""
+_POLL_S: Final = 0.02
+_COPIES: Final[Mapping[WorkKind, tuple[tuple[str, str], ...]]] = {
+    "sessions": (
+        (
+            "SELECT * FROM sessions",
+            # Where an earlier version was used in between, a note's second session is found by its id alone.
+            "INSERT INTO sessions VALUES (:id, :client_key, CASE WHEN EXISTS (SELECT 1 FROM sessions s"
+            " WHERE s.client_key = :client_key AND s.kind = :kind AND (:kind = 'none' OR s.file = :file))"
+            " THEN 'own' ELSE :kind END, :file, :file_hash, :file_node, :name, :created, :updated, :forked_from, :head,"
+            " :head_upto, :cleared)",
+        ),
+        (
+            "SELECT * FROM turns WHERE session IN (SELECT id FROM sessions)",
+            "INSERT INTO turns VALUES (:session, :number, :at, :file, :question, :messages, :outcome)",
+        ),
+    ),
+    "runs": (
+        (
+            "SELECT * FROM runs ORDER BY rowid",
+            "INSERT INTO runs VALUES (:id, :state, :created, :updated, :cancel, :data)",
+        ),
+        (
+            "SELECT * FROM nodes WHERE run IN (SELECT id FROM runs)",
+            "INSERT INTO nodes VALUES (:run, :id, :number, :state, :data)",
+        ),
+        (
+            "SELECT * FROM cache ORDER BY number",
+            "INSERT INTO cache (key, sources, data) VALUES (:key, :sources, :data)",
+        ),
+    ),
+    "paused": (("SELECT * FROM paused", "INSERT INTO paused VALUES (:id, :client, :at, :question, :request, :state)"),),
+    "presets": (
+        ("SELECT * FROM presets WHERE :client_key = ''", "INSERT OR IGNORE INTO presets VALUES (:key, :name, :said)"),
+        ("SELECT * FROM switches", "INSERT OR IGNORE INTO switches VALUES (:client_key, :name, :is_on)"),
+    ),
+}
+"""What is read from an earlier version's file, and how it is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EarlierFile:
+    """A file of an earlier version."""
+
+    path: Path
+    kind: WorkKind
+    client_key: str = ""
+
+    def copy_to(self, target: sqlite3.Connection, source: sqlite3.Connection) -> None:
+        """Copy all rows or none, unless they were copied already.
+
+        Raises:
+            StorageError: The file can't be read, or its rows are there already.
+            sqlite3.Error: The rows can't be written.
+        """
+        mark = _read_mark(source)
+        if target.execute("SELECT 1 FROM moved WHERE mark = ?", (mark,)).fetchone():
+            return  # killed before the file was removed, or the system refused that
+        target.execute("SAVEPOINT file")
+        try:
+            if source.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for select, insert in _COPIES[self.kind]:
+                    target.executemany(insert, self._read(source, select))
+            if mark >= _FIRST_MARK:  # else it is only read along
+                target.execute("INSERT INTO moved VALUES (?, ?)", (mark, f"{self.client_key}/{self.path.name}"))
+        except (StorageError, sqlite3.IntegrityError) as error:
+            target.execute("ROLLBACK TO file")
+            if isinstance(error, StorageError):
+                raise
+            hint = "if it is a copy of another one, move it elsewhere"
+            raise StorageError(f"'{self.path}' has entries that are in '{WORK_FILE}' already", hint=hint) from error
+        finally:
+            target.execute("RELEASE file")
+
+    def _read(self, source: sqlite3.Connection, select: str) -> Iterator[dict[str, object]]:
+        with storage.storage_errors(self.path):
+            for row in source.execute(select, {"client_key": self.client_key}):
+                yield {**dict(row), "client_key": self.client_key}
+
+    def check_version(self, source: sqlite3.Connection) -> None:
+        """Check that this program knows the file.
+
+        Raises:
+            StorageError: A newer version made it.
+        """
+        if _EARLIER_VERSION < _read_mark(source) < _FIRST_MARK:
+            raise StorageError(f"'{self.path}' was made by a newer version", hint="update this program")
+
+    def take(self, deadline: float) -> sqlite3.Connection:
+        """Open and mark the file, and keep all other processes from it until it is closed.
+
+        Raises:
+            StorageError: It is damaged or in use, or a newer version made it.
+        """
+        storage.check_emptied(self.path)
+        with storage.storage_errors(self.path), ExitStack() as stack:
+            database = stack.enter_context(closing(private.connect(self.path, timeout_s=0)))
+            database.row_factory = sqlite3.Row
+            self._lock(database, deadline)
+            self.check_version(database)
+            verdict = " ".join(str(database.execute("PRAGMA quick_check(1)").fetchone()[0]).split())
+            if verdict != "ok":
+                raise storage.damage_error(f"'{self.path}'", verdict)
+            if _read_mark(database) < _FIRST_MARK:
+                mark = _FIRST_MARK + secrets.randbelow(_LAST_MARK - _FIRST_MARK)
+                database.execute(f"PRAGMA user_version = {mark}")
+            _ = stack.pop_all()
+            return database
+
+    def _lock(self, database: sqlite3.Connection, deadline: float) -> None:
+        database.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
+        while True:
+            try:
+                # Its log moves into it, which fails while another process has it open.
+                database.execute("PRAGMA journal_mode = DELETE").fetchone()
+                database.executescript("BEGIN EXCLUSIVE; COMMIT")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                if time.monotonic() >= deadline:
+                    hint = "stop `knap serve`, and editors and terminals with `knap mcp` or `knap chat`, then try again"
+                    raise StorageError(f"an earlier version is still using '{self.path}'", hint=hint) from error
+                time.sleep(_POLL_S)
+            else:
+                return
+
+
+def _read_mark(source: sqlite3.Connection) -> int:
+    return int(source.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _find_earlier(folder: Path) -> Iterator[_EarlierFile]:
+    for kind, name in _EARLIER_FILES.items():
+        if (path := folder / name).is_file():
+            yield _EarlierFile(path=path, kind=kind)
+    for path in sorted(folder.glob(f"{_CLIENTS_FOLDER}/*/*.db")):
+        for kind, name in _EARLIER_FILES.items():
+            if path.name == name:
+                yield _EarlierFile(path=path, kind=kind, client_key=path.parent.name)
+
+
+def _bring_over(folder: Path, database: SharedDatabase) -> dict[Path, StorageError]:
+    """Copy the rows of earlier versions' files, all in one transaction, and then remove the files.
+
+    Returns:
+        The files that stay, and why: damaged ones, for example, until they are repaired.
+    """
+    left: dict[Path, StorageError] = {}
+    brought: list[Path] = []
+    deadline = time.monotonic() + _IN_USE_S
+    with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S):
+        with ExitStack() as stack, database.writing() as target:
+            # Looked for again under the lock: another process may have brought them over meanwhile.
+            for earlier in _find_earlier(folder):
+                try:
+                    earlier.copy_to(target, stack.enter_context(closing(earlier.take(deadline))))
+                except StorageError as error:
+                    left[earlier.path] = error
+                else:
+                    brought.append(earlier.path)
+        for path in brought:
+            for suffix in ("-wal", "-shm", "-journal", ""):
+                # Windows removes no file that somebody reads; by its mark, it is known to be brought over.
+                with contextlib.suppress(PermissionError):
+                    Path(f"{path}{suffix}").unlink(missing_ok=True)
+    return left
+
+
+def _read_along(folder: Path, database: SharedDatabase) -> WorkStore:
+    """Return a copy in the memory of what the file holds and what earlier versions stored; it can only be read."""
+    left: dict[Path, StorageError] = {}
+    with ExitStack() as stack:
+        joined = stack.enter_context(closing(storage.connect_memory()))
+        with database.reading() as current:
+            current.backup(joined)
+        for earlier in _find_earlier(folder):
+            try:
+                with (
+                    storage.storage_errors(earlier.path),
+                    closing(storage.open_to_read(earlier.path)) as source,
+                ):
+                    source.row_factory = sqlite3.Row
+                    earlier.check_version(source)
+                    earlier.copy_to(joined, source)
+            except StorageError as error:
+                left[earlier.path] = error
+        joined.execute("PRAGMA query_only = ON").fetchone()
+        _ = stack.pop_all()
+    return WorkStore(folder=folder, database=SharedDatabase(joined, folder / WORK_FILE, is_read_only=True), left=left)
