@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +15,24 @@ T = TypeVar("T")
 
 JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
 """What ``json.loads`` returns; also the values of a note's frontmatter."""
+_FieldValue: TypeAlias = "JSONValue | Record | tuple[_FieldValue, ...]"
+
+
+class Record:
+    """A dataclass that every surface shows by its fields, in their order."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it in the shape that every surface shows: the records in it likewise, and tuples as lists."""
+        names = (one.name for one in fields(self))  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
+        return {name: _show_field(getattr(self, name)) for name in names}
+
+
+def _show_field(value: _FieldValue) -> JSONValue:
+    if isinstance(value, Record):
+        return value.as_dict()
+    return [_show_field(one) for one in value] if isinstance(value, tuple) else value
 
 
 def loads(text: str | bytes) -> JSONValue:

@@ -12,7 +12,7 @@ from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
-from knapper.agents.events import Done, Event, JobEvent
+from knapper.agents.events import BaseEvent, Done, Event
 from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
@@ -79,7 +79,7 @@ def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object)
 
 
 async def stream(turn: ChatTurn) -> list[Event]:
-    async with aclosing(turn.events()) as events:
+    async with aclosing(stream_events(turn)) as events:
         return [event async for event in events]
 
 
@@ -88,7 +88,22 @@ def run(given: ChatConfig, context: Context, text: str = "hello", **more: object
     return asyncio.run(stream(ChatTurn(given, context, message)))
 
 
-def done(events: Sequence[JobEvent]) -> Done:
+async def stream_events(turn: ChatTurn) -> AsyncGenerator[Event]:
+    """Answer the message as a stream of events; closing the stream cancels the turn."""
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
+    task = asyncio.create_task(turn.run(queue.put_nowait))
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def done(events: Sequence[BaseEvent]) -> Done:
     last = events[-1]
     assert isinstance(last, Done)
     return last

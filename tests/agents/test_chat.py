@@ -278,7 +278,7 @@ def test_a_cancelled_turn_keeps_what_was_said_and_can_go_on(vault: opened.Opener
     async def cancelled(context: Context) -> ChatTurn:
         chat = scripted.chat(Model([["Once ", "upon ", "a time."]]))
         turn = ChatTurn(chat, context, Message(text="tell", run="run-1"))
-        async with aclosing(turn.events()) as events:
+        async with aclosing(scripted.stream_events(turn)) as events:
             async for event in events:
                 if isinstance(event, Text):
                     break

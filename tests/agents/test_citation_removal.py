@@ -22,7 +22,7 @@ class Dropped:
         failures = [
             CitationFailure(parsed=one, written="", code="no_note", reason="")
             for one in citations.find_citations(self.answer)
-            if "Nowhere" in one.target
+            if "Nowhere" in one.place.target
         ]
         return citations.remove_citations(self.answer, failures)
 
@@ -71,10 +71,11 @@ def test_the_sentence_around_a_dropped_citation_is_still_one(answer: str, left: 
 )
 def test_only_bad_citations_go_and_no_other_word_or_citation(parts: list[str]) -> None:
     answer = "".join(parts)
-    bad = [one for one in citations.find_citations(answer) if "Nowhere" in one.target]
+    bad = [one for one in citations.find_citations(answer) if "Nowhere" in one.place.target]
     left = Dropped(answer).text
 
-    assert len([one for one in citations.find_citations(left) if "Nowhere" in one.target and one.first]) == 0
+    places = [one.place for one in citations.find_citations(left)]
+    assert not any("Nowhere" in place.target and place.first for place in places)
     assert left.count("Garden#Fence") == answer.count("Garden#Fence")
     assert left.count("water") == answer.count("water")
     assert left == answer or bad

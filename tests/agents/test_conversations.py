@@ -15,7 +15,7 @@ from pydantic_ai.usage import RunUsage
 from knapper.agents import events as agent_events
 from knapper.agents.chat.conversations import MAX_MESSAGE_CHARS, Conversations, SessionMessage
 from knapper.agents.chat.turn import ChatConfig
-from knapper.agents.events import Done, Event, JobEvent, Text, TurnJob
+from knapper.agents.events import BaseEvent, Done, Event, Text, TurnJob
 from knapper.agents.model import names, usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
 from knapper.agents.sessions import store
@@ -406,7 +406,7 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
 def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> None:
     session = talks.route(None).id
 
-    async def stop(chat: ChatConfig) -> list[JobEvent]:
+    async def stop(chat: ChatConfig) -> list[BaseEvent]:
         turns = agent_events.make_turn_jobs()
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:

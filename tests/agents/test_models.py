@@ -363,7 +363,7 @@ def test_a_hanging_model_can_be_stopped_at_once(vault: opened.Opener) -> None:
     async def stopped(given: ChatConfig) -> ChatTurn:
         with scripted.agent(vault) as context:
             turn = ChatTurn(given, context, Message(text="hi", run="r"))
-            async with aclosing(turn.events()) as events:
+            async with aclosing(scripted.stream_events(turn)) as events:
                 async for event in events:
                     if isinstance(event, Text):
                         break

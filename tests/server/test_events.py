@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from knapper.agents.events import BackgroundJob, FinalEventSpec, JobEventSink
+from knapper.agents.events import BackgroundJob, BaseEvent, FinalEventSpec, JobEventSink
 from knapper.jsontypes import JSONValue
 from knapper.server.http import background
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(BaseEvent):
     kind: ClassVar[str] = "count"
     n: int
 
@@ -24,7 +24,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Over:
+class Over(BaseEvent):
     kind: ClassVar[str] = "over"
     text: str = ""
 

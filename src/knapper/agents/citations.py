@@ -232,20 +232,6 @@ def check_quote(passage: CitedPassage, quote: str) -> None:
     )
 
 
-def number_passage(passage: CitedPassage, *, around: int, max_lines: int) -> str:
-    """Return a passage with some lines around it, each with its number in the file.
-
-    Args:
-        passage: The passage.
-        around: Lines to add before and after it.
-        max_lines: Maximum number of lines in all.
-    """
-    rows = _note_lines(passage.note)
-    start = max(0, passage.first - 1 - around)
-    stop = min(len(rows), passage.last + around, start + max_lines)
-    return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[start:stop], start + 1))
-
-
 def _resolve_note(context: Context, target: str, names: NoteNames) -> tuple[Context, NotePath]:
     """Find the note that a target names; this vault goes first, since a note's name may contain a colon."""
     own_path = _find_path(context, target, names)
@@ -345,23 +331,11 @@ class ParsedCitation:
     start: int
     """The span in the answer's UTF-8 bytes, with the lines after the link."""
     stop: int
-    target: str
-    headings: tuple[str, ...]
-    block: str
-    first: int
-    """0 where no lines are given."""
-    last: int
+    place: CitationTarget
     quotes: tuple[str, ...]
     """The quotations just before it."""
     shown: str
     """The text that a reader sees for the link."""
-
-    @property
-    def place(self) -> CitationTarget:
-        """Return the place that the citation names."""
-        return CitationTarget(
-            target=self.target, headings=self.headings, block=self.block, first=self.first, last=self.last
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +351,6 @@ class VerifiedCitation:
         ``start`` and ``stop`` are bytes in the file; ``vault`` is empty for the vault of the conversation.
         """
         passage = self.passage
-        quotes: list[JSONValue] = [*self.parsed.quotes]
         return {
             "vault": passage.vault,
             "path": passage.path,
@@ -388,7 +361,7 @@ class VerifiedCitation:
             "stop": passage.stop,
             "hash": passage.hash,
             "text": passage.text[:_MAX_QUOTED],
-            "quotes": quotes,
+            "quotes": [*self.parsed.quotes],
         }
 
 
@@ -433,11 +406,13 @@ def find_citations(answer: str) -> list[ParsedCitation]:
             ParsedCitation(
                 start=link.start,
                 stop=suffix.end() if suffix else link.stop,
-                target=link.target,
-                headings=link.headings,
-                block=link.block,
-                first=numbers[0] if numbers else 0,
-                last=max(numbers[-1], 1) if numbers else 0,
+                place=CitationTarget(
+                    target=link.target,
+                    headings=link.headings,
+                    block=link.block,
+                    first=numbers[0] if numbers else 0,
+                    last=max(numbers[-1], 1) if numbers else 0,
+                ),
                 # A short quotation may be a name.
                 quotes=tuple(
                     one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS
@@ -486,7 +461,7 @@ def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
     for failure in reversed(failures):
         cited = failure.parsed
         head, tail = (part.decode(errors="replace") for part in (data[: cited.start], data[cited.stop :]))
-        if cited.first:
+        if cited.place.first:
             head, tail = cut_citation(head, tail, cited.shown)
         else:
             head += cited.shown
@@ -545,15 +520,17 @@ def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
         hint = f" ({failure.hint})" if failure.hint else ""
         line = prompting.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
         # The lines that the citation points to, or those of the section or note where the lines are wrong.
-        target, headings = failure.parsed.target, failure.parsed.headings
-        whole = CitationTarget(target=target)
-        excerpt = ""
-        for place in (failure.parsed.place, CitationTarget(target=target, headings=headings), whole):
+        cited, excerpt = failure.parsed.place, ""
+        whole = CitationTarget(target=cited.target)
+        for place in (cited, replace(whole, headings=cited.headings), whole):
             try:
                 passage = find_passage(context, place, names)
             except KnapError:
                 continue
-            excerpt = number_passage(passage, around=_CONTEXT_LINES, max_lines=_MAX_LINES)[:_MAX_CHARS]
+            # With some lines around it, each with its number in the file.
+            start = max(0, passage.first - 1 - _CONTEXT_LINES)
+            shown = _note_lines(passage.note)[start : passage.last + _CONTEXT_LINES][:_MAX_LINES]
+            excerpt = "".join(f"{number}: {row}\n" for number, row in enumerate(shown, start + 1))[:_MAX_CHARS]
             break
         failing.append(f"{line}\n{prompting.enclose('passage', prompting.escape(excerpt), mark)}" if excerpt else line)
     rows = "\n\n".join(failing)

@@ -11,30 +11,27 @@ import json
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from knapper.errors import ConflictError, KnapError, NotFound
-from knapper.jsontypes import JSONValue, list_or_empty, objects_in
+from knapper.jsontypes import JSONValue, Record, list_or_empty, objects_in
 from knapper.tools.shapes.write import ProposalAnswer
 
 TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
 """How a turn ended: answered; stopped at a limit; with a question; by its person; by an error."""
 
 
-class BaseEvent:
+class BaseEvent(Record):
     """The shape that all kinds of events share."""
 
     __slots__ = ()
     kind: ClassVar[str]
+    """One word, such as ``text``."""
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return the event in the shape that every surface shows."""
-        shape: dict[str, JSONValue] = {"type": self.kind}
-        for one in fields(self):  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
-            value: JSONValue | tuple[JSONValue, ...] = getattr(self, one.name)
-            shape[one.name] = list(value) if isinstance(value, tuple) else value
-        return shape
+        return {"type": self.kind, **Record.as_dict(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +147,11 @@ class Error(BaseEvent):
     error: str
     code: str
     hint: str = ""
+
+    @classmethod
+    def of(cls, error: KnapError) -> Self:
+        """Return the event that tells an error of ours."""
+        return cls(error=error.message, code=error.code, hint=error.hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,20 +295,9 @@ MAX_RUNNING: Final = 64
 _INTERNAL_ERROR: Final = "an unexpected error occurred"
 
 
-class JobEvent(Protocol):
-    """The shape of every event."""
-
-    kind: ClassVar[str]
-    """One word, such as ``text``."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return the event in the shape that every surface shows."""
-        ...
-
-
-FinalT = TypeVar("FinalT", bound=JobEvent)
+FinalT = TypeVar("FinalT", bound=BaseEvent)
 """The event that ends a job."""
-JobEventSink: TypeAlias = Callable[[JobEvent], None]
+JobEventSink: TypeAlias = Callable[[BaseEvent], None]
 JobFunction: TypeAlias = Callable[[JobEventSink], Coroutine[object, object, object]]
 
 
@@ -331,7 +322,7 @@ class BackgroundJob(Generic[FinalT]):
     """The question that is answered, for clients that join late."""
     session_id: str = ""
     """The session that the job belongs to, where its subject is something else."""
-    events: list[JobEvent] = field(default_factory=list[JobEvent])
+    events: list[BaseEvent] = field(default_factory=list[BaseEvent])
     """All events so far; an event's number is its position here, from 1."""
     failure: BaseException | None = None
     """An unexpected exception, for the log."""
@@ -345,13 +336,13 @@ class BackgroundJob(Generic[FinalT]):
         """Return whether no more events follow."""
         return self.ended_at > 0
 
-    def tell(self, event: JobEvent) -> None:
+    def tell(self, event: BaseEvent) -> None:
         """Append an event and wake the listeners."""
         self.events.append(event)
         for listener in self._listeners:
             listener.set()
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, JobEvent]]:
+    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, BaseEvent]]:
         """Yield events with their numbers, past ones first, until the job ends.
 
         Args:
@@ -397,7 +388,7 @@ class BackgroundJob(Generic[FinalT]):
     def _end(self, task: "asyncio.Task[object]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, KnapError):
-            self.tell(Error(error=error.message, code=error.code, hint=error.hint))
+            self.tell(Error.of(error))
         elif error is not None:
             self.failure = error
             self.tell(Error(error=_INTERNAL_ERROR, code="internal", hint="the server's log has more"))

@@ -567,10 +567,8 @@ async def find_by_rewriting(
         results = await asyncio.to_thread(_search, context, question, queries) if queries else []
     except TimeoutError:
         return _failed(call_id, f"{by.name} didn't rewrite the question within {TIMEOUT_S:g} seconds", emit)
-    except model_usage.MODEL_ERRORS as error:
+    except (*model_usage.MODEL_ERRORS, KnapError) as error:
         return _failed(call_id, model_usage.convert_model_error(error, by.name).message, emit)
-    except KnapError as error:
-        return _failed(call_id, error.message, emit)
     answer: Answer = {"success": True, "queries": [*queries], "results": [*results]}
     summary = f"searched for: {'; '.join(queries)}" if queries else "nothing to look up"
     emit(ToolResult(id=call_id, name=STEP, success=True, summary=summary, answer=answer))

@@ -226,17 +226,7 @@ def parse(name: str, raw: bytes) -> Stage:
     tools = frozenset(fields.tools)
     if tools & _OPEN_ENDED_TOOLS:
         raise _mistake(name, "'tools'", f"name each tool; not {', '.join(sorted(tools & _OPEN_ENDED_TOOLS))}")
-    return Stage(
-        name=name,
-        title=fields.title,
-        summary=fields.summary,
-        prompt=prompt,
-        tools=tools,
-        rounds=fields.rounds,
-        task=fields.task,
-        needs=fields.needs,
-        nothing=fields.nothing,
-    )
+    return Stage(name=name, prompt=prompt, tools=tools, **fields.model_dump(exclude={"tools"}))
 
 
 @cache

@@ -30,33 +30,52 @@ from knapper.tools.shapes import Answer
 
 GET_CONTINUATION: Final = "get_continuation"
 ASK_USER: Final = "ask_user"
+
+
+def define_tool(
+    name: str, description: str, properties: dict[str, Any], *required: str, sequential: bool = True
+) -> ToolDefinition:
+    """Return the definition of a tool that isn't of the table.
+
+    Args:
+        name: Its name.
+        description: For the model.
+        properties: The JSON Schemas of its parameters, by name.
+        required: The names of those that it needs.
+        sequential: Whether no other call may run beside it.
+    """
+    return ToolDefinition(
+        name=name,
+        description=description,
+        parameters_json_schema=object_schema(properties, *required),
+        sequential=sequential,
+    )
+
+
+def object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
+    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
+
+
 LOOP_TOOLS: Final = (
-    ToolDefinition(
-        name=GET_CONTINUATION,
-        description="Read on in a tool result of this turn that was cut.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {
-                "tool_call_id": {"type": "string", "description": "As the cut result tells."},
-                "offset": {"type": "integer", "description": "The character to begin at.", "default": 0},
-            },
-            "required": ["tool_call_id"],
-            "additionalProperties": False,
+    define_tool(
+        GET_CONTINUATION,
+        "Read on in a tool result of this turn that was cut.",
+        {
+            "tool_call_id": {"type": "string", "description": "As the cut result tells."},
+            "offset": {"type": "integer", "description": "The character to begin at.", "default": 0},
         },
+        "tool_call_id",
+        sequential=False,
     ),
-    ToolDefinition(
-        name=ASK_USER,
-        description="Ask the person, where the task can be meant in several ways and the notes don't tell which.",
-        parameters_json_schema={
-            "type": "object",
-            "properties": {
-                "question": {"type": "string"},
-                "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
-            },
-            "required": ["question"],
-            "additionalProperties": False,
+    define_tool(
+        ASK_USER,
+        "Ask the person, where the task can be meant in several ways and the notes don't tell which.",
+        {
+            "question": {"type": "string"},
+            "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
         },
-        sequential=True,
+        "question",
     ),
 )
 
@@ -352,7 +371,13 @@ class TableToolset(AbstractToolset[ToolSession]):
         session, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments: Arguments = tool_args
         if name == CALL_TOOL:
-            name, arguments = _resolve_call(session, arguments)
+            # Only tools of this session can be called so, and this one not by itself.
+            name, inner = str(arguments.get("name", "")), arguments.get("arguments")
+            if name in session.rows and name != CALL_TOOL:
+                schema = registry.parameter_schema(session.rows[name])
+                arguments = replies.fit_arguments(replies.read_arguments(inner), schema)
+            else:
+                name, arguments = f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
         if session.is_repeat(name, arguments):
             return _return_answer(
                 session, call_id, name, {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
@@ -517,11 +542,3 @@ def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> Non
     for proposal in new_proposals:
         session.proposals.append(proposal)
         session.pending_events.append(ProposalEvent(proposal=proposals.show_proposal(session.context, proposal)))
-
-
-def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Arguments]:
-    """Return the tool and the arguments that a ``call_tool`` call means; only tools of this session can be called."""
-    name, inner = str(arguments.get("name", "")), arguments.get("arguments")
-    if name == CALL_TOOL or name not in session.rows:
-        return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
-    return name, replies.fit_arguments(replies.read_arguments(inner), registry.parameter_schema(session.rows[name]))

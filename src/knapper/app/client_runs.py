@@ -138,19 +138,6 @@ def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
     return ("strict", *local, *extended)
 
 
-def limit_ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]:
-    """Return the lowest and highest value of each limit that a client can set."""
-    owner_limits = runs.configured_limits(settings)
-    ranges_by_name: dict[str, tuple[float, float]] = {}
-    for name, (least, highest) in LIMIT_RANGES.items():
-        owner_limit = limit_value(name, owner_limits)
-        if grants.is_person or (name in _ZERO_IS_UNLIMITED and not owner_limit):
-            ranges_by_name[name] = (least, highest)
-        else:
-            ranges_by_name[name] = (1 if name in _ZERO_IS_UNLIMITED else least, owner_limit)
-    return ranges_by_name
-
-
 def limit_value(name: str, limits: RunLimits) -> float:
     """Return a limit by its name among `RANGES`."""
     value: float = limits.seconds / 60 if name == "minutes" else getattr(limits, name)
@@ -161,37 +148,6 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     if name in _ZERO_IS_UNLIMITED:
         return bool(most) and (not number or number > most)
     return number > most
-
-
-def describe_options(opened_runs: OpenedRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:
-    """Return the options of a run.
-
-    Args:
-        opened_runs: The vault's runs.
-        grants: The client's.
-        model: Gives the configured model's name, or raises what is missing.
-    """
-    settings = opened_runs.hub.settings
-    default_limits = runs.configured_limits(settings)
-    strategies: list[JSONValue] = [strategy.as_dict() for strategy in runs.configured_strategies(settings).all()]
-    ranges = limit_ranges(settings, grants)
-    options: dict[str, JSONValue] = {
-        "strategies": strategies,
-        "strategy": settings.runs.strategy,
-        "code_mode": settings.runs.code_mode,
-        "profiles": [*list_profiles(settings)],
-        "limits": {name: limit_value(name, default_limits) for name in ranges},
-        "ranges": {name: {"least": least, "most": most} for name, (least, most) in ranges.items()},
-    }
-    try:
-        options |= {"model": model(), "model_hint": ""}
-    except SetupError as error:
-        options |= {"model": None, "model_hint": f"{error.message}: {error.hint}"}
-    try:
-        options |= {"sandbox_ready": opened_runs.is_ready(), "sandbox_hint": ""}
-    except KnapError as error:
-        options |= {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
-    return options
 
 
 def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
@@ -211,20 +167,6 @@ def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mappi
     asking_run_ids = {checkpoint.run for checkpoint in opened_runs.checkpoints.waiting()}
     counts = {run.id: len(list_questions(opened_runs, run.id)) for run in runs if run.id in asking_run_ids}
     return {run_id: number for run_id, number in counts.items() if number}
-
-
-def visible_clients(opened_runs: OpenedRuns, client: str) -> Sequence[str]:
-    """Return the names of the clients whose runs of a vault a client sees."""
-    hub = opened_runs.hub
-    if not hub.settings.client(client).grants.is_person:
-        return (client,)
-    names: list[str] = []
-    for name, other_vaults in opened_runs.store.clients().items():
-        # Of a vault that is gone, nobody says what is hidden.
-        vaults = [vault for vault in (opened_runs.vault, *other_vaults) if vault in hub.vaults]
-        if name == client or all(hub.covers_agent_view(client, name, vault) for vault in vaults):
-            names.append(name)
-    return names
 
 
 ANSWER_S: Final = 600.0
@@ -257,14 +199,21 @@ class ClientRuns:
         return self.opened_runs.hub.settings.client(self.client).grants
 
     def seen_clients(self) -> Sequence[str]:
-        """Return the clients whose runs the client sees."""
-        return visible_clients(self.opened_runs, self.client)
+        """Return the names of the clients whose runs of the vault the client sees."""
+        hub = self.opened_runs.hub
+        if not self.grants.is_person:
+            return (self.client,)
+        names: list[str] = []
+        for name, other_vaults in self.opened_runs.store.clients().items():
+            # Of a vault that is gone, nobody says what is hidden.
+            vaults = [vault for vault in (self.opened_runs.vault, *other_vaults) if vault in hub.vaults]
+            if name == self.client or all(hub.covers_agent_view(self.client, name, vault) for vault in vaults):
+                names.append(name)
+        return names
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, newest first, and their total number."""
-        return self.opened_runs.runs.runs(
-            limit=limit, offset=offset, clients=visible_clients(self.opened_runs, self.client)
-        )
+        return self.opened_runs.runs.runs(limit=limit, offset=offset, clients=self.seen_clients())
 
     def show(self, run_id: str) -> RunDetails:
         """Return a run with its nodes; the client that is shown them has read what went into them.
@@ -276,7 +225,7 @@ class ClientRuns:
             run_view = self.opened_runs.runs.show(run_id)
         except (NotFound, Ambiguous):
             raise _run_not_found(run_id) from None
-        if run_view.run.id != run_id or run_view.run.order.client not in visible_clients(self.opened_runs, self.client):
+        if run_view.run.id != run_id or run_view.run.order.client not in self.seen_clients():
             raise _run_not_found(run_id)
         opened_runs = self.opened_runs
         answers.mark_if_derived(opened_runs.hub.context(client=self.client, vault=opened_runs.vault), (run_id,))
@@ -376,7 +325,32 @@ class ClientRuns:
 
     def options(self) -> dict[str, JSONValue]:
         """Return the options of a run: strategies, ranges, and whether a model and the sandbox are available."""
-        return describe_options(self.opened_runs, self.grants, lambda: self._engine("").name)
+        settings = self.opened_runs.hub.settings
+        owner_limits = runs.configured_limits(settings)
+        ranges: dict[str, JSONValue] = {}
+        for name, (least, most) in LIMIT_RANGES.items():
+            owner_limit, is_unlimited = limit_value(name, owner_limits), name in _ZERO_IS_UNLIMITED
+            if self.grants.is_person or (is_unlimited and not owner_limit):
+                ranges[name] = {"least": least, "most": most}
+            else:
+                ranges[name] = {"least": 1 if is_unlimited else least, "most": owner_limit}
+        options: dict[str, JSONValue] = {
+            "strategies": [strategy.as_dict() for strategy in runs.configured_strategies(settings).all()],
+            "strategy": settings.runs.strategy,
+            "code_mode": settings.runs.code_mode,
+            "profiles": [*list_profiles(settings)],
+            "limits": {name: limit_value(name, owner_limits) for name in ranges},
+            "ranges": ranges,
+        }
+        try:
+            options |= {"model": self._engine("").name, "model_hint": ""}
+        except SetupError as error:
+            options |= {"model": None, "model_hint": f"{error.message}: {error.hint}"}
+        try:
+            options |= {"sandbox_ready": self.opened_runs.is_ready(), "sandbox_hint": ""}
+        except KnapError as error:
+            options |= {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
+        return options
 
     def unanswered_checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
         """List the questions of a run that nobody has answered; the client must see the run."""

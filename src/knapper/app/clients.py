@@ -38,28 +38,8 @@ if TYPE_CHECKING:
     from knapper.vault.view import View
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VaultPresets:
-    """The presets of a vault, and the defaults without one."""
-
-    presets: Presets
-    settings: Settings
-
-    def default(self, name: str = "") -> Preset:
-        """Return the defaults of a task.
-
-        Args:
-            name: The name of a preset; empty for the configuration with the agents used last.
-
-        Raises:
-            NotFound: There is no such preset.
-            SetupError: All agents are switched off.
-        """
-        return default_preset(self.presets, self.settings, name)
-
-
 @contextmanager
-def open_vault_presets(hub: Hub, vault: str = "") -> Generator[VaultPresets]:
+def open_vault_presets(hub: Hub, vault: str = "") -> Generator[Presets]:
     """Open the presets of a vault for a while.
 
     Args:
@@ -72,13 +52,23 @@ def open_vault_presets(hub: Hub, vault: str = "") -> Generator[VaultPresets]:
     """
     preset_store = pipeline_store.open_presets(hub.open(vault).folder)
     try:
-        yield VaultPresets(presets=preset_store, settings=hub.settings)
+        yield preset_store
     finally:
         preset_store.shut()
 
 
 def default_preset(preset_store: Presets, settings: Settings, name: str = "") -> Preset:
-    """Return the defaults of a task; see `VaultPresets.default`."""
+    """Return the defaults of a task.
+
+    Args:
+        preset_store: The vault's presets.
+        settings: What the owner configured.
+        name: The name of a preset; empty for the configuration with the agents used last.
+
+    Raises:
+        NotFound: There is no such preset.
+        SetupError: All agents are switched off.
+    """
     if name:
         return preset_store.find(name)
     base_preset = configured_preset(settings)

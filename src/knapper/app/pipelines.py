@@ -22,7 +22,7 @@ from knapper.agents.pipeline.records import (
     ScoutSettings,
     TaskLimits,
 )
-from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS, UPDATE_SELECTION
+from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS
 from knapper.agents.pipeline.service import PipelineService
 from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
@@ -187,15 +187,7 @@ def open_vault_pipelines(vault_chats: VaultChats, stack: ExitStack) -> VaultPipe
 
 def scout_settings(settings: Settings) -> ScoutSettings:
     """Return the configured settings of the scout."""
-    scout = settings.agents.scout
-    return ScoutSettings(
-        rounds=scout.rounds,
-        notes=scout.notes,
-        keyword_limit=scout.keyword_limit,
-        tools=frozenset({UPDATE_SELECTION, *scout.tools}),
-        show_tags=scout.show_tags,
-        timeout_s=scout.timeout_s,
-    )
+    return configured_task_limits(settings).for_scout(ScoutSettings())
 
 
 def configured_task_limits(settings: Settings) -> TaskLimits:
@@ -250,13 +242,7 @@ def _check_limits(settings: Settings, limits: TaskLimits, grants: Grants) -> Non
 
 def research_settings(settings: Settings) -> ResearchSettings:
     """Return the configured settings of the web search."""
-    web = settings.web
-    return ResearchSettings(
-        snippet_limit=web.max_results,
-        fetch_limit=web.max_pages,
-        token_budget=web.token_budget,
-        auto_search=settings.agents.auto_search,
-    )
+    return configured_task_limits(settings).for_web(ResearchSettings())
 
 
 MOST_PRESETS: Final = 500
@@ -519,7 +505,8 @@ def open_paused_run(
         SetupError: There is no model, or the rules of both can't be combined.
     """
     answering = replace(vault_pipelines.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
-    context = open_joint_context(vault_pipelines.hub, vault_pipelines.vault, run.id, (run.client, by.name))
+    askers = [name for name in (run.client, by.name) if name != AGENT_CLIENT]
+    context = vault_pipelines.hub.open_as_agent(vault_pipelines.vault, run.id, askers)
     if run.client == vault_pipelines.owner:
         yield answering, context
         return
@@ -534,16 +521,6 @@ def open_paused_run(
         yield replace(answering, store=session_store, folder=folder), context
     finally:
         session_store.shut()
-
-
-def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...], caller_run: str = "") -> Context:
-    """Open a vault as agents that act for several clients see it, who hear of it in the caller's run or session.
-
-    Raises:
-        SetupError: The rules of all can't be combined.
-    """
-    askers = [name for name in clients if name != AGENT_CLIENT]
-    return hub.open_as_agent(vault, run_id, askers, caller_run)
 
 
 _PROGRESS_STEPS = 6.0
@@ -601,9 +578,10 @@ def _open_agent_context(
         return answers.within_caller(own_context, context), grants.client
     run_owner = next((run.client for run in vault_pipelines.runs.list() if run.id == run_id), "")
     owner = run_owner or (AGENT_CLIENT if grants.is_person else grants.client)
-    clients = (owner,) if grants.is_person else (owner, grants.client)
+    clients = [owner] if grants.is_person else [owner, grants.client]
     caller_run = context.submit_options.run if context.submit_options else ""
-    agent_context = open_joint_context(hub, context.vault, run_id, clients, caller_run)
+    askers = [one for one in clients if one != AGENT_CLIENT]
+    agent_context = hub.open_as_agent(context.vault, run_id, askers, caller_run)
     return replace(agent_context, progress=context.progress), owner
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import tempfile
@@ -27,7 +28,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.changes.disk.apply import Recovered
     from knapper.changes.proposals.taint import Taints
-    from knapper.changes.writer import SubmitOptions, VaultWriters, Writer
+    from knapper.changes.writer import SubmitOptions, VaultWriters
     from knapper.config import ClientSettings, Settings, Vault
     from knapper.config.sections import RerankSettings
     from knapper.index.models.base import Reranker, Reranking
@@ -83,10 +84,6 @@ def open_embedder(settings: EmbedderSettings) -> Embedder | None:
 
 
 Close = Callable[[], None]
-
-
-def do_nothing() -> None:
-    """Do nothing."""
 
 
 class ExternalServices:
@@ -252,7 +249,7 @@ class OpenedVault:
             raise
 
     def context(
-        self, client: str, *, submit_options: SubmitOptions | None = None, close: Close = do_nothing
+        self, client: str, *, submit_options: SubmitOptions | None = None, close: Close = lambda: None
     ) -> Context:
         """Return the vault as *client* sees it.
 
@@ -279,7 +276,7 @@ class OpenedVault:
             vault=self.vault.name,
             view=view,
             index=self.engine,
-            open_writer=_LazyWriter(lambda: self._open_writers().writer(view, allowed.grants)),
+            open_writer=functools.cache(lambda: self._open_writers().writer(view, allowed.grants)),
             open_rights=lambda: Rights(grants=allowed.grants, taints=self._open_taints()),
             close=close,
             submit_options=submit_options,
@@ -321,8 +318,18 @@ class OpenedVault:
             SetupError: There are neither files nor a database.
         """
         settings, vault = self._settings, self.vault
+        open_own_embedder = functools.partial(open_embedder, _embedder_settings(settings))
         if not vault.has_files:
-            return _open_reader(settings, vault, folder, policy)
+            from knapper.index.postgres.reader import ReaderEngine  # noqa: PLC0415 - most vaults have files
+
+            if not settings.index.is_shared:
+                raise SetupError(
+                    f"the vault '{vault.name}' has no files here, and index.engine names no database to read it from",
+                    hint='set engine = "postgresql://…" below [index], or the path of its files',
+                    code="no_vault",
+                )
+            server, fusion = _open_server(settings, vault), _rank_fusion(settings)
+            return ReaderEngine(folder, vault.path, policy, server, open_embedder=open_own_embedder, fusion=fusion)
         publisher: IndexPublisher | None = None
         if settings.index.is_shared:
             from knapper.index.postgres.publish import Publisher  # noqa: PLC0415 - most indexes are local
@@ -330,11 +337,10 @@ class OpenedVault:
             pairs = (reader.partition("=") for reader in settings.index.readers)
             readers = {role: self._policy(settings.client(client)) if client else None for role, _, client in pairs}
             publisher = Publisher(_open_server(settings, vault), readers=readers)
-        embed_settings = _embedder_settings(settings)
         return Engine(
             folder,
             View.open(vault.path, policy),
-            open_embedder=lambda: open_embedder(embed_settings),
+            open_embedder=open_own_embedder,
             fusion=_rank_fusion(settings),
             compare_every_s=60.0 * settings.index_interval_minutes,
             publisher=publisher,
@@ -431,19 +437,6 @@ class OpenedVault:
             self._rules = stamps
 
 
-class _LazyWriter:
-    """A writer created on first use, and kept."""
-
-    def __init__(self, make: Callable[[], Writer]) -> None:
-        self._make = make
-        self._made: Writer | None = None
-
-    def __call__(self) -> Writer:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-
 def _stamp_rule_files(root: Path) -> tuple[tuple[int, int] | None, ...]:
     stamps: list[tuple[int, int] | None] = []
     for name in _RULE_FILES:
@@ -490,26 +483,6 @@ def _open_server(settings: Settings, vault: Vault) -> PostgresServer:
                 code="no_password",
             )
     return PostgresServer(settings.index.engine, vault.name, password)
-
-
-def _open_reader(settings: Settings, vault: Vault, folder: Path, policy: Policy) -> Engine:
-    from knapper.index.postgres.reader import ReaderEngine  # noqa: PLC0415 - most vaults have files
-
-    if not settings.index.is_shared:
-        raise SetupError(
-            f"the vault '{vault.name}' has no files here, and index.engine names no database to read it from",
-            hint='set engine = "postgresql://…" below [index], or the path of its files',
-            code="no_vault",
-        )
-    embed_settings = _embedder_settings(settings)
-    return ReaderEngine(
-        folder,
-        vault.path,
-        policy,
-        _open_server(settings, vault),
-        open_embedder=lambda: open_embedder(embed_settings),
-        fusion=_rank_fusion(settings),
-    )
 
 
 def _rank_fusion(settings: Settings) -> RankFusion:

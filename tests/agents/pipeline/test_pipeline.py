@@ -467,7 +467,7 @@ def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
         ("rounds", "many"),
         ("steps", [{"phase": "dance"}]),
         ("web", 5),
-        ("spent", {"scout": {"requests": 1}}),
+        ("spent", {"scout": 1}),
         ("spent", {"scout": {"requests": 1, "input_tokens": 1, "output_tokens": 1, "cost_usd": "much"}}),
     ],
 )

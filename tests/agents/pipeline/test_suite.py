@@ -65,34 +65,34 @@ def world(after: Mapping[str, str | None], **outcome: object) -> TrialState:
 @pytest.mark.parametrize(
     ("check", "after"),
     [
-        (suite.ChangesOnly(), {"Ideas.md": "x"}),
-        (suite.ChangesOnly(("Ideas.md",)), {"Ideas.md": "x", "Budget.md": None}),
-        (suite.KeepsLines("Ideas.md"), {"Ideas.md": "# Ideas\n\n- a bench\n- a pond\n"}),
-        (suite.KeepsLines("Meetings/2026-03-02.md"), {"Meetings/2026-03-02.md": "# Meeting 2 March\n"}),
-        (suite.ContainsText("Ideas.md", "a pond", 1), {}),
-        (suite.ContainsText("Ideas.md", "a lake"), {}),
-        (suite.LacksText("Ideas.md", "a pond"), {}),
-        (suite.OrdersTexts("Ideas.md", "- a bench", "# Ideas"), {}),
-        (suite.HasProperty(GARDEN, "status", "done"), {}),
-        (suite.HasProperty(GARDEN, "priority", 2), {GARDEN: '---\npriority: "2"\n---\n'}),
-        (suite.AnswerSays(("green",)), {}),
-        (suite.CitesNote(GARDEN), {}),
-        (suite.SelectsNotes((GARDEN,)), {}),
-        (suite.AsksPerson(), {}),
-        (suite.RefusesEdits(("Ideas.md",)), {"Ideas.md": "x"}),
-        (suite.OpensNote(GARDEN), {}),
+        (suite.changes_only(), {"Ideas.md": "x"}),
+        (suite.changes_only("Ideas.md"), {"Ideas.md": "x", "Budget.md": None}),
+        (suite.keeps_lines("Ideas.md"), {"Ideas.md": "# Ideas\n\n- a bench\n- a pond\n"}),
+        (suite.keeps_lines("Meetings/2026-03-02.md"), {"Meetings/2026-03-02.md": "# Meeting 2 March\n"}),
+        (suite.contains_text("Ideas.md", "a pond", 1), {}),
+        (suite.contains_text("Ideas.md", "a lake"), {}),
+        (suite.lacks_text("Ideas.md", "a pond"), {}),
+        (suite.orders_texts("Ideas.md", "- a bench", "# Ideas"), {}),
+        (suite.has_property(GARDEN, "status", "done"), {}),
+        (suite.has_property(GARDEN, "priority", 2), {GARDEN: '---\npriority: "2"\n---\n'}),
+        (suite.answer_says("green"), {}),
+        (suite.cites_note(GARDEN), {}),
+        (suite.selects_notes(GARDEN), {}),
+        (suite.asks_person(), {}),
+        (suite.refuses_edits("Ideas.md"), {"Ideas.md": "x"}),
+        (suite.opens_note(GARDEN), {}),
     ],
 )
 def test_every_check_can_fail(check: TrialCheck, after: Mapping[str, str | None]) -> None:
-    assert check.problem(world(after))
+    assert check(world(after))
 
 
 def test_broken_links_are_found() -> None:
     whole = world({})
     broken = TrialState(before=whole.before, after=whole.after, outcome=whole.outcome, broken=frozenset({("a", "b")}))
 
-    assert suite.KeepsLinks().problem(broken)
-    assert not suite.KeepsLinks().problem(whole)
+    assert suite.keeps_links()(broken)
+    assert not suite.keeps_links()(whole)
 
 
 def test_replies_are_read_whatever_stands_around_them() -> None:

@@ -225,7 +225,7 @@ class Conversations:
             try:
                 await asyncio.shield(keeping)
             except StorageError as error:
-                emit(Error(error=error.message, code=error.code, hint=error.hint))
+                emit(Error.of(error))
             emit(done)
         return done
 

@@ -1,13 +1,12 @@
 """Answer one message: the loop of a model and its tools, and the history for the next message."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, TypeVar
 
 from pydantic_ai.capabilities import Instrumentation
-from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -24,7 +23,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import REPAIR, CheckedAnswer
-from knapper.agents.events import Debug, Done, Error, Event, Notice, TurnState
+from knapper.agents.events import Debug, Done, Error, Notice, TurnState
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
@@ -220,8 +219,7 @@ def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
             if path:
                 named[path] = None
         files = list(named)
-        paths: list[JSONValue] = [*files[:_MAX_STUB_FILES]]
-        summary |= {"result_count": len(results), "files": paths}
+        summary |= {"result_count": len(results), "files": [*files[:_MAX_STUB_FILES]]}
         if len(files) > _MAX_STUB_FILES:
             summary["more_files"] = len(files) - _MAX_STUB_FILES
         if isinstance(answer.get("total"), int):
@@ -404,30 +402,13 @@ class ChatTurn:
             loop.tell_pending(self._session, emit)
             self._emit_debug()
             raise
-        except model_usage.MODEL_ERRORS as error:
-            self._fail(
-                model_usage.convert_model_error(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded)
-            )
-        except KnapError as error:
-            self._fail(error, limit=error.code == "budget_spent")
+        except (*model_usage.MODEL_ERRORS, KnapError) as error:
+            failure = model_usage.convert_model_error(error, self._chat.name)
+            self.state = "limit" if failure.code == "budget_spent" else "failed"
+            emit(Error.of(failure))
         self._emit_debug()
         emit(model_usage.make_usage_event(self.spent))
         emit(self.done())
-
-    async def events(self) -> AsyncGenerator[Event]:
-        """Answer the message as a stream of events; closing the stream cancels the turn."""
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.create_task(self.run(queue.put_nowait))
-        task.add_done_callback(lambda _: queue.put_nowait(None))
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-            await task
-        finally:
-            # The consumer stopped early: the turn is cancelled, and its writes are finished before this returns.
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
 
     @property
     def spent(self) -> tasks.ModelSpend:
@@ -449,16 +430,14 @@ class ChatTurn:
         checked = self._answer or citations.drop_failed_citations(
             citations.check_citations(self._context, prompting.sanitize_answer(self._text())[0])
         )
-        proposals: list[JSONValue] = [*self._session.proposals]
-        changes: list[JSONValue] = [*self._session.changes]
         return Done(
             state=self.state,
             answer=checked.answer,
             citations=[one.as_dict() for one in checked.citations],
             removed=[one.as_dict() for one in checked.failures],
             tools=list(self._session.usage_rows),
-            proposals=proposals,
-            changes=changes,
+            proposals=[*self._session.proposals],
+            changes=[*self._session.changes],
             usage=self.spent.as_dict(),
             model=self._chat.name,
             session_id=self._message.run,
@@ -586,7 +565,3 @@ class ChatTurn:
             answer = self._session.question.question
         answer = model_replies.join_surrogates(answer)
         return answer + LIMIT_REACHED if self._progress.is_capped else answer
-
-    def _fail(self, error: KnapError, *, limit: bool) -> None:
-        self.state = "limit" if limit else "failed"
-        self._emit(Error(error=error.message, code=error.code, hint=error.hint))

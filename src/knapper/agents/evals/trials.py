@@ -1,5 +1,6 @@
 """Run the evaluation tasks with a model, each in a vault of its own, and summarize the results."""
 
+import itertools
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -100,40 +101,26 @@ def write_reply(summary: str, edits: Sequence[ScriptedEdit]) -> str:
     return json.dumps({"summary": summary, "edits": rows}, ensure_ascii=False)
 
 
-@dataclass(slots=True)
-class _ReplyCounter:
-    """The number of replies so far."""
-
-    explored: int = 0
-    done: int = 0
-
-
 def _make_scripted_model(
     exploring: Sequence[Sequence[ScriptedCall]], doing: Sequence[str | Callable[[list[ModelMessage]], str]]
 ) -> Model:
     """Return a model that explores and replies by scripts, whose last entries are repeated."""
-    turns = _ReplyCounter()
+    explorations = enumerate(itertools.chain(exploring, itertools.repeat(exploring[-1])), 1)
+    replies = itertools.chain(doing, itertools.repeat(doing[-1]))
 
     def task(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         # The repair of citations uses the same model, with other instructions.
         if not (info.instructions or "").startswith(_TASK_PROMPT_START):
             return ModelResponse(parts=[TextPart(content="")])
-        reply_step = doing[min(turns.done, len(doing) - 1)]
-        turns.done += 1
-        return ModelResponse(
-            parts=[TextPart(content=reply_step if isinstance(reply_step, str) else reply_step(messages))]
-        )
+        reply = next(replies)
+        return ModelResponse(parts=[TextPart(content=reply if isinstance(reply, str) else reply(messages))])
 
     async def explore(_: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
-        calls = exploring[min(turns.explored, len(exploring) - 1)]
-        turns.explored += 1
+        turn, calls = next(explorations)
         if not calls:
             yield "That is all."
         for number, (name, arguments) in enumerate(calls):
-            called = DeltaToolCall(
-                name=name, json_args=json.dumps(arguments), tool_call_id=f"{turns.explored}-{number}"
-            )
-            yield {number: called}
+            yield {number: DeltaToolCall(name=name, json_args=json.dumps(arguments), tool_call_id=f"{turn}-{number}")}
 
     return FunctionModel(function=task, stream_function=explore, model_name="scripted")
 
@@ -164,11 +151,10 @@ class TrialResult:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        problems: list[JSONValue] = [*self.problems]
         return {
             "task": self.task,
             "passed": self.passed,
-            "problems": problems,
+            "problems": [*self.problems],
             "wrong_bytes": self.wrong_bytes,
             "tokens": self.tokens,
             "seconds": round(self.seconds, 3),
@@ -236,7 +222,7 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
         broken = frozenset(_broken_links(context) - links)
         trial = TrialState(before=before, after=after, outcome=outcome, broken=broken)
         if outcome.state in {"complete", "asked"}:
-            problems = tuple(problem for check in task.checks if (problem := check.problem(trial)))
+            problems = tuple(problem for check in task.checks if (problem := check(trial)))
         else:
             problems = (f"the run ended as {outcome.state}: {(outcome.error or {}).get('error', '')}",)
         for one in reversed(accepted):

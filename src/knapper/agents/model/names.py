@@ -186,8 +186,7 @@ class ModelServerStatus:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        names: list[JSONValue] = [*self.models[:MAX_LISTED]]
-        return {"state": self.state, "text": self.text, "models": names}
+        return {"state": self.state, "text": self.text, "models": [*self.models[:MAX_LISTED]]}
 
 
 def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> ModelServerStatus:

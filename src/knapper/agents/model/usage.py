@@ -114,10 +114,10 @@ _MAX_ERROR_CHARS: Final = 10_000
 
 
 def convert_model_error(error: Exception, model: str) -> KnapError:
-    """Convert an error of pydantic-ai into one of ours.
+    """Convert an error of pydantic-ai into one of ours; one that is ours already stays.
 
     Args:
-        error: One of `MODEL_ERRORS`.
+        error: One of `MODEL_ERRORS`, or of ours.
         model: The model's name, for the message.
     """
     if isinstance(error, FallbackExceptionGroup):
@@ -126,8 +126,8 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         return ModelFailure(
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
-    if isinstance(error, UsageLimitExceeded):
-        return _turn_limit_error(error)
+    if isinstance(error, KnapError | UsageLimitExceeded):
+        return error if isinstance(error, KnapError) else _turn_limit_error(error)
     if is_too_long(error):
         known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
     else:
@@ -609,31 +609,27 @@ def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
         service = AnthropicProvider(api_key=key, base_url=wanted.base_url or None)
         return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
     # Everything else speaks OpenAI's protocol. These imports take a second, which only its users should wait for.
-    from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.fireworks import FireworksProvider  # noqa: PLC0415 - see above
+    from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - the same
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
+    from pydantic_ai.providers.openrouter import OpenRouterProvider  # noqa: PLC0415 - the same
+
+    from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - the same
         TruncationAwareChatModel,
         TruncationAwareOllamaModel,
     )
 
     if wanted.provider == "ollama":
-        return TruncationAwareOllamaModel(
-            wanted.name, provider=_openai_provider(wanted, key), settings=patience.settings()
-        )
-    return TruncationAwareChatModel(wanted.name, provider=_openai_provider(wanted, key), settings=patience.settings())
-
-
-def _openai_provider(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
-    from pydantic_ai.providers.fireworks import FireworksProvider  # noqa: PLC0415 - the same
-    from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - the same
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
-    from pydantic_ai.providers.openrouter import OpenRouterProvider  # noqa: PLC0415 - the same
-
-    if wanted.provider == "ollama":
-        return OllamaProvider(base_url=names.ollama_url(wanted) + "/v1", api_key=key)
+        ollama = OllamaProvider(base_url=names.ollama_url(wanted) + "/v1", api_key=key)
+        return TruncationAwareOllamaModel(wanted.name, provider=ollama, settings=patience.settings())
+    provider: Service[AsyncOpenAI]
     if wanted.provider == "fireworks" and not wanted.base_url:
-        return FireworksProvider(api_key=key)
-    if wanted.provider == "openrouter" and not wanted.base_url:
-        return OpenRouterProvider(api_key=key)
-    return OpenAIProvider(base_url=wanted.base_url or None, api_key=key)
+        provider = FireworksProvider(api_key=key)
+    elif wanted.provider == "openrouter" and not wanted.base_url:
+        provider = OpenRouterProvider(api_key=key)
+    else:
+        provider = OpenAIProvider(base_url=wanted.base_url or None, api_key=key)
+    return TruncationAwareChatModel(wanted.name, provider=provider, settings=patience.settings())
 
 
 TRIAL_S: Final = 120.0

@@ -5,7 +5,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from knapper.agents import prompting
 from knapper.agents.pipeline import records, store
@@ -66,13 +66,8 @@ def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[
     return {path: steps for steps, path in ranked}
 
 
-def is_excluded(path: NotePath, walls: Iterable[str]) -> bool:
-    """Return whether a note lies below one of the folders; upper and lower case don't matter."""
-    return not _FolderFilter(walls)(path)
-
-
 class _FolderFilter:
-    """A test for paths outside of some folders."""
+    """A test for paths outside of some folders; upper and lower case don't matter."""
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._below = tuple(f"{key}/" for folder in folders if (key := paths.name_key(folder).strip().strip("/")))
@@ -207,10 +202,9 @@ def read_notes(
     problems: list[str] = []
     # An upper bound in bytes: tokens are counted only for notes that are read.
     room = limit * _MAX_TOKEN_BYTES
-    ranked = sorted(chosen, key=lambda one: one.rank)
-    for number, one in enumerate(ranked):
-        if room < 0:
-            return LoadedNotes(notes=_in_chosen_order(notes, chosen), problems=problems, unread=ranked[number:])
+    unread = sorted(chosen, key=lambda one: one.rank)
+    while unread and room >= 0:
+        one = unread.pop(0)
         try:
             note, is_foreign = reader(context, one.path)
         except KnapError as error:
@@ -221,7 +215,8 @@ def read_notes(
             continue
         notes[one.path] = ContextNote(note=note, metadata=one, foreign=is_foreign)
         room -= len(note.raw)
-    return LoadedNotes(notes=_in_chosen_order(notes, chosen), problems=problems, unread=[])
+    in_order = [notes[one.path] for one in chosen if one.path in notes]
+    return LoadedNotes(notes=in_order, problems=problems, unread=unread)
 
 
 def list_linked_notes(context: Context, current: str) -> frozenset[NotePath]:
@@ -235,13 +230,8 @@ def list_folder_notes(context: Context, current: NotePath, walls: Sequence[str] 
     """Return the notes of the same folder by path, without the note itself."""
     filters = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
     listing = context.index.catalog.find(ListingQuery(where=filters, limit=MAX_FOLDER_NOTES))
-    return [entry.path for entry in listing.entries if entry.path != current and not is_excluded(entry.path, walls)]
-
-
-def _in_chosen_order(
-    notes: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
-) -> list[ContextNote]:
-    return [notes[one.path] for one in chosen if one.path in notes]
+    passes = _FolderFilter(walls)
+    return [entry.path for entry in listing.entries if entry.path != current and passes(entry.path)]
 
 
 def _add_note(
@@ -307,15 +297,15 @@ class UnifiedContext:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows, without the notes' text."""
-        removed: list[JSONValue] = [
-            {"path": one.path, "source": one.source, "why": one.why(), "tokens": self.sizes.get(one.path)}
-            for one in self.removed
-        ]
-        chosen: list[JSONValue] = [
-            {**one.metadata.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes
-        ]
-        notices: list[JSONValue] = [*self.notices]
-        return {"notes": chosen, "removed": removed, "tokens": self.tokens, "notices": notices}
+        return {
+            "notes": [{**one.metadata.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes],
+            "removed": [
+                {"path": one.path, "source": one.source, "why": one.why(), "tokens": self.sizes.get(one.path)}
+                for one in self.removed
+            ],
+            "tokens": self.tokens,
+            "notices": [*self.notices],
+        }
 
 
 def build_context(
@@ -439,23 +429,19 @@ def _fit_beginning(lines: Sequence[str], tokens_left: int) -> _NoteBeginning:
     whole: list[str] = []
     for line in lines:
         size = estimate_tokens(line) + 1
-        if size > tokens_left:
-            return _NoteBeginning(
-                whole=whole, part=_truncate_line(line, tokens_left) if size > _LONG_LINE_TOKENS else ""
-            )
-        tokens_left -= size
-        whole.append(line)
+        if size <= tokens_left:
+            tokens_left -= size
+            whole.append(line)
+            continue
+        tokens_left -= estimate_tokens(_LINE_TRUNCATED)
+        if size <= _LONG_LINE_TOKENS or tokens_left < _MIN_LINE_TOKENS:
+            break
+        # Between two words where possible.
+        start = line[: bisect_right(range(len(line)), tokens_left, key=lambda last: estimate_tokens(line[: last + 1]))]
+        words, _, tail = start.rpartition(" ")
+        part = words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)
+        return _NoteBeginning(whole=whole, part=part + _LINE_TRUNCATED)
     return _NoteBeginning(whole=whole)
-
-
-def _truncate_line(line: str, tokens_left: int) -> str:
-    """Return a line's beginning, cut between two words where possible; empty where nothing fits."""
-    tokens_left -= estimate_tokens(_LINE_TRUNCATED)
-    if tokens_left < _MIN_LINE_TOKENS:
-        return ""
-    start = line[: bisect_right(range(len(line)), tokens_left, key=lambda last: estimate_tokens(line[: last + 1]))]
-    words, _, tail = start.rpartition(" ")
-    return (words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)) + _LINE_TRUNCATED
 
 
 def _removal_notices(removed: Sequence[NoteSelectionMetadata], what: str) -> list[str]:
@@ -525,44 +511,38 @@ class TaskRequest:
         """Return it in the shape in which a waiting run stores it."""
         chosen = Preset(name="-", scope=self.scope, rules=self.rules, added=self.added, toggles=self.toggles)
         return {
-            "task": self.task,
-            "current": self.current,
+            **{name: getattr(self, name) for name in _STORED_FIELDS},
             "chosen": chosen.as_dict(),
-            "chat_history_length": self.chat_history_length,
-            "token_limit": self.token_limit,
-            "linked_notes": self.linked_notes,
-            "semantic_notes": self.semantic_notes,
-            "semantic_similarity": self.semantic_similarity,
-            "orchestrate": self.orchestrate,
             "limits": self.limits.as_dict(),
-            "debug": self.debug,
-            "run_id": self.run_id,
-            "session_id": self.session_id,
         }
 
 
-def read_request(data: Mapping[str, JSONValue]) -> TaskRequest:
+_STORED_FIELDS: Final = (
+    "task",
+    "current",
+    "chat_history_length",
+    "token_limit",
+    "linked_notes",
+    "semantic_notes",
+    "semantic_similarity",
+    "orchestrate",
+    "debug",
+    "run_id",
+    "session_id",
+)
+"""The fields of a request that are stored as they are; one that an older version stored may lack some."""
+
+
+def read_request(data: Mapping[str, Any]) -> TaskRequest:
     """Read a stored request."""
-    chosen, own_limits = data["chosen"], data.get("limits")  # earlier versions stored no limits
-    preset = store.read_preset(chosen if isinstance(chosen, dict) else {})
+    preset = store.read_preset(data["chosen"])
     return TaskRequest(
-        task=str(data["task"]),
-        current=str(data["current"]),
         toggles=preset.toggles,
         scope=preset.scope,
         rules=preset.rules,
         added=preset.added,
-        chat_history_length=int(str(data["chat_history_length"])),
-        token_limit=int(str(data["token_limit"])),
-        # A run that waits since an older version has none.
-        linked_notes=int(str(data.get("linked_notes", DEFAULT_LINKED_NOTES))),
-        semantic_notes=int(str(data.get("semantic_notes", 0))),
-        semantic_similarity=int(str(data.get("semantic_similarity", DEFAULT_SEMANTIC_SIMILARITY))),
-        orchestrate=data["orchestrate"] is True,
-        limits=records.read_task_limits(own_limits if isinstance(own_limits, dict) else {}),
-        debug=data["debug"] is True,
-        run_id=str(data["run_id"]),
-        session_id=str(data["session_id"]),
+        limits=records.read_task_limits(data.get("limits", {})),
+        **{name: data[name] for name in _STORED_FIELDS if name in data},
     )
 
 

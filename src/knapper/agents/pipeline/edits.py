@@ -18,7 +18,7 @@ from knapper.changes.text import positions
 from knapper.changes.text.positions import BeforeLine, LineSpan, Position
 from knapper.changes.writer import Submission, SubmitOptions
 from knapper.errors import BadInput, KnapError, RefusedError
-from knapper.jsontypes import JSONValue, is_list, is_object, list_or_empty, objects_in
+from knapper.jsontypes import JSONValue, Record, is_list, is_object, list_or_empty, objects_in
 from knapper.tools.context import Context
 from knapper.vault import paths, pending
 from knapper.vault.access import Scope
@@ -31,16 +31,12 @@ _LINE_NUMBER_PREFIX: Final = re.compile(r"\A\d+: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditInstruction:
+class EditInstruction(Record):
     """One edit in the form in which a model writes it."""
 
     file: str
     position: str
     content: str = ""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {"file": self.file, "position": self.position, "content": self.content}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +148,13 @@ def has_line_numbers(edit: EditInstruction) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditFailure:
+class EditFailure(Record):
     """The reason why an edit can't be made."""
 
     file: str
     error: str
     code: str = ""
     position: str = ""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {"file": self.file, "error": self.error, "code": self.code, "position": self.position}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +171,11 @@ class EditResults:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        failures: list[JSONValue] = [one.as_dict() for one in self.failures]
-        return {"success": self.success, "failed": self.failed, "failures": failures}
+        return {
+            "success": self.success,
+            "failed": self.failed,
+            "failures": [one.as_dict() for one in self.failures],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,19 +475,10 @@ def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEd
             return None
     except KnapError:
         return None
-    hunk_place = _find_hunk(constraints, note.path, block.id)
-    if hunk_place is None:
-        return None
-    return BlockEdit(instruction=edit, path=note.path, proposal_id=hunk_place[0], hunk=hunk_place[1], text=edit.content)
-
-
-def _find_hunk(constraints: EditConstraints, path: NotePath, block: str) -> tuple[str, str] | None:
-    """Return the proposal and the hunk of a block, where this client made it and the block shows only one hunk."""
+    # Only where this client made its proposal, and the block shows a single hunk of it.
     writer = constraints.context.writer
-    for one in writer.proposals.find(ProposalFilter(path=path), limit=_MAX_PROPOSALS).proposals:
-        if one.client != writer.grants.client:
-            continue
-        hunks = writer.proposals.note_blocks.get(one.id).get(path, {}).get(block, ())
-        if len(hunks) == 1:
-            return one.id, hunks[0]
+    for one in writer.proposals.find(ProposalFilter(path=note.path), limit=_MAX_PROPOSALS).proposals:
+        hunks = writer.proposals.note_blocks.get(one.id).get(note.path, {}).get(block.id, ())
+        if one.client == writer.grants.client and len(hunks) == 1:
+            return BlockEdit(instruction=edit, path=note.path, proposal_id=one.id, hunk=hunks[0], text=edit.content)
     return None

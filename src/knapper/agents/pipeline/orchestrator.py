@@ -21,11 +21,8 @@ from knapper.agents.pipeline.records import (
     TaskLimits,
     check_range,
 )
-from knapper.agents.pipeline.scopes import EditRules
 from knapper.agents.pipeline.scout import SCOUT
 from knapper.agents.pipeline.store import AgentToggles
-from knapper.agents.pipeline.task import TASK
-from knapper.agents.pipeline.web import WEB
 from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
 from knapper.jsontypes import is_object
@@ -180,10 +177,6 @@ class Agents:
             self, scout=limits.for_scout(self.scout), web=limits.for_web(self.web), orchestrator=orchestrator
         )
 
-    def make_orchestrator(self) -> StageAgent[OrchestratorSettings]:
-        """Return who chooses the next agent."""
-        return self._make_stage(ORCHESTRATOR, self.orchestrator)
-
     def make_scout(self) -> StageAgent[ScoutSettings]:
         """Return who explores."""
         rows = {row.name: row for row in self.rows}
@@ -198,19 +191,13 @@ class Agents:
             rewriter=self.rewriter,
         )
 
-    def make_researcher(self) -> StageAgent[ResearchSettings]:
-        """Return who searches the web."""
-        return self._make_stage(WEB, self.web)
-
-    def make_editor(self, rules: EditRules) -> StageAgent[EditRules]:
-        """Return who carries out the task.
+    def make_stage(self, stage: StageSpec, settings: SettingsT) -> StageAgent[SettingsT]:
+        """Return who works on another stage than the scout's.
 
         Args:
-            rules: What it may edit.
+            stage: The stage.
+            settings: What it may do.
         """
-        return self._make_stage(TASK, rules)
-
-    def _make_stage(self, stage: StageSpec, settings: SettingsT) -> StageAgent[SettingsT]:
         prompt = self.prompts.load(stage.prompt)
         return StageAgent(stage=stage, model=self.model, prompt=prompt, settings=settings, limits=self._allowed())
 

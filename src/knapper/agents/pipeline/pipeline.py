@@ -4,11 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import TypeAdapter
-from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -21,7 +19,7 @@ from knapper.agents.model import replies, usage
 from knapper.agents.pipeline import context, orchestrator, scout
 from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
 from knapper.agents.pipeline.edits import ChatMessage
-from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
+from knapper.agents.pipeline.orchestrator import ORCHESTRATOR, Agents, PipelineStep
 from knapper.agents.pipeline.records import (
     ContextEvent,
     Navigate,
@@ -35,51 +33,16 @@ from knapper.agents.pipeline.records import (
     SelectionEvent,
     SourcesEvent,
     TokenAccounting,
-    UserQuestion,
     WebResult,
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
-from knapper.agents.pipeline.task import TaskAgentInput, TaskAgentResult, TaskRun
-from knapper.agents.pipeline.web import WebResearch
+from knapper.agents.pipeline.task import TASK, TaskAgentInput, TaskAgentResult, TaskRun
+from knapper.agents.pipeline.web import WEB, WebResearch
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, StorageError
-from knapper.jsontypes import JSONValue, object_or_empty
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
-
-
-class PhaseUsage:
-    """The usage of each phase of a run, before and after a pause."""
-
-    def __init__(self, before: Mapping[Phase, ModelSpend]) -> None:
-        """Begin with the usage before the pause."""
-        self._before = before
-        self._used: list[tuple[Phase, RunUsage]] = []
-
-    def track(self, phase: Phase, used: RunUsage | None = None) -> RunUsage:
-        """Count usage for a phase; the object is read whenever a total is asked for.
-
-        Args:
-            phase: The phase; it may be counted several times.
-            used: The agent's usage; None for a new one.
-        """
-        counted = RunUsage() if used is None else used
-        self._used.append((phase, counted))
-        return counted
-
-    def total(self) -> dict[Phase, ModelSpend]:
-        """Return each phase's usage, with that before a pause."""
-        return self._added(self._before)
-
-    def since_resume(self) -> dict[Phase, ModelSpend]:
-        """Return each phase's usage since the run began or was resumed."""
-        return self._added({})
-
-    def _added(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
-        total = dict(before)
-        for phase, used in self._used:
-            total[phase] = total.get(phase, ModelSpend()) + usage.read_usage(used)
-        return total
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,27 +61,19 @@ class PausedState:
 
 
 _STEPS_ADAPTER = TypeAdapter(list[PipelineStep])
+_SPENT_ADAPTER = TypeAdapter(dict[Phase, ModelSpend])
 _WEB_ADAPTER = TypeAdapter(WebResult | None)
 
 
 def dump_state(state: PausedState) -> dict[str, JSONValue]:
     """Return a state as JSON."""
-    spent: dict[str, JSONValue] = {
-        phase: {
-            "requests": one.requests,
-            "input_tokens": one.input_tokens,
-            "output_tokens": one.output_tokens,
-            "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
-        }
-        for phase, one in state.spent.items()
-    }
     return {
         "exploration": state.exploration.dump(),
         "messages": ModelMessagesTypeAdapter.dump_json(list(state.messages)).decode(),
         "rounds": state.rounds,
         "steps": _STEPS_ADAPTER.dump_python(state.steps, mode="json"),
         "web": _WEB_ADAPTER.dump_python(state.web, mode="json"),
-        "spent": spent,
+        "spent": _SPENT_ADAPTER.dump_python(state.spent, mode="json"),
         "trace": [*state.trace],
     }
 
@@ -129,89 +84,20 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     Raises:
         StorageError: It holds something else.
     """
-    rows = object_or_empty(data.get("spent"))
-    spent: dict[Phase, ModelSpend] = {}
     try:
-        for phase in _COUNTED_PHASES:
-            if phase in rows:
-                row = object_or_empty(rows[phase])
-                cost = row["cost_usd"]
-                spent[phase] = ModelSpend(
-                    requests=int(str(row["requests"])),
-                    input_tokens=int(str(row["input_tokens"])),
-                    output_tokens=int(str(row["output_tokens"])),
-                    cost_usd=None if cost is None else Decimal(str(cost)),
-                )
         return PausedState(
             exploration=scout.load_exploration(str(data["exploration"])),
             messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
             rounds=int(str(data["rounds"])),
             steps=_STEPS_ADAPTER.validate_python(data["steps"]),
             web=_WEB_ADAPTER.validate_python(data["web"]),
-            spent=spent,
+            spent=_SPENT_ADAPTER.validate_python(data.get("spent", {})),
             trace=events.entries_of(data),
         )
-    except (LookupError, ValueError, ArithmeticError) as error:
+    except (LookupError, ValueError) as error:
         raise StorageError(
             f"the paused task can't be read ({type(error).__name__})", hint="start the task again", code="paused_task"
         ) from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineEnd:
-    """The end of a run, with all that it has."""
-
-    state: PipelineState
-    pipeline: PipelineContext
-    done: TaskAgentResult | None = None
-    """None where the task wasn't carried out."""
-    gathered: UnifiedContext | None = None
-    """The task's context; None where none was gathered."""
-    question: UserQuestion | None = None
-    notices: Sequence[str] = ()
-    error: KnapError | None = None
-    spent: Mapping[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
-
-
-def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> PipelineOutcome:
-    """Return the outcome of a run, however far it got.
-
-    Args:
-        run: The end of the run.
-        request: Its request.
-        model: The model's name.
-    """
-    pipeline, done, gathered, error = run.pipeline, run.done, run.gathered, run.error
-    question: dict[str, JSONValue] | None = None
-    if run.question is not None and run.state == "asked":
-        question = {"question": run.question.question, "options": [*run.question.options]}
-    notices: list[JSONValue] = [*run.notices]
-    total = sum(run.spent.values(), ModelSpend())
-    outcome = PipelineOutcome(
-        run_id=request.run_id,
-        state=run.state,
-        answer=done.summary if done else _fallback_answer(pipeline, question),
-        pipeline=pipeline.as_dict(),
-        context=gathered.as_dict() if gathered else {},
-        question=question,
-        notices=notices,
-        usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in run.spent.items()}},
-        model=model,
-        session_id=request.session_id,
-        error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
-    )
-    if done is None:
-        return outcome
-    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
-    return replace(
-        outcome,
-        proposed_edits=[one.instruction.as_dict() for one in done.edits],
-        edit_results=done.results.as_dict() if done.edits else {},
-        proposals=[*proposals, *done.changed_blocks],
-        opened=[*done.opened],
-        citations=[one.as_dict() for one in done.checked.citations],
-        removed=[one.as_dict() for one in done.checked.failures],
-    )
 
 
 def describe_web(result: WebResult) -> str:
@@ -236,10 +122,8 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def _fallback_answer(pipeline: PipelineContext, question: dict[str, JSONValue] | None) -> str:
-    """Return the question or the findings of a run whose task wasn't carried out."""
-    if question is not None:
-        return str(question["question"])
+def _describe_findings(pipeline: PipelineContext) -> str:
+    """Return the findings of a run whose task wasn't carried out, as its answer."""
     parts: list[str] = []
     if pipeline.scout is not None:
         chosen = (f"- [[{one.path}]]: {one.reason or one.why()}" for one in pipeline.scout.selected_notes)
@@ -287,7 +171,8 @@ class PipelineRun:
         self._resume_point = going
         self._mark = prompting.new_mark()
         self.paused = going.state or PausedState()
-        self._phase_usage = PhaseUsage(self.paused.spent)
+        self._used: list[tuple[Phase, RunUsage]] = []
+        """The usage of each agent since the run began or was resumed; it goes on."""
         self._emit: PipelineEventSink = lambda _: None
         """Where events go; nowhere, before the run has a listener."""
         self._scout_run: ScoutRun | None = None
@@ -312,10 +197,10 @@ class PipelineRun:
                     _ = await stack.enter_async_context(model)
                 await self._phases()
             self.state = "asked" if self._is_asked else "complete"
-        except usage.MODEL_ERRORS as error:
-            self._fail(usage.convert_model_error(error, self._agents.name), limit=isinstance(error, UsageLimitExceeded))
-        except KnapError as error:
-            self._fail(error, limit=error.code == "budget_spent")
+        except (*usage.MODEL_ERRORS, KnapError) as error:
+            self.error = usage.convert_model_error(error, self._agents.name)
+            self.state = "limit" if self.error.code == "budget_spent" else "failed"
+            self._emit(Error.of(self.error))
 
     @property
     def pipeline(self) -> PipelineContext:
@@ -332,31 +217,53 @@ class PipelineRun:
     @property
     def spent(self) -> dict[Phase, ModelSpend]:
         """Return each phase's usage, with that before a pause."""
-        return self._phase_usage.total()
+        return self._spent_after(self.paused.spent)
 
     @property
     def spent_now(self) -> dict[Phase, ModelSpend]:
         """Return each phase's usage since the run began or was resumed."""
-        return self._phase_usage.since_resume()
+        return self._spent_after({})
+
+    def _spent_after(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
+        total = dict(before)
+        for phase, used in self._used:
+            total[phase] = total.get(phase, ModelSpend()) + usage.read_usage(used)
+        return total
 
     def outcome(self) -> PipelineOutcome:
-        """Return the outcome so far."""
-        ended = PipelineEnd(
+        """Return the outcome so far, however far the run got."""
+        pipeline, done, error, request = self.pipeline, self.done, self.error, self.request
+        asked = self.paused_state().exploration.question if self.state == "asked" else None
+        answer = done.summary if done else asked.question if asked else _describe_findings(pipeline)
+        total = sum(self.spent.values(), ModelSpend())
+        outcome = PipelineOutcome(
+            run_id=request.run_id,
             state=self.state,
-            pipeline=self.pipeline,
-            done=self.done,
-            gathered=self._gathered,
-            question=self.paused_state().exploration.question,
-            notices=self.notices,
-            error=self.error,
-            spent=self.spent,
+            answer=answer,
+            pipeline=pipeline.as_dict(),
+            context=self._gathered.as_dict() if self._gathered else {},
+            question={"question": asked.question, "options": [*asked.options]} if asked else None,
+            notices=[*self.notices],
+            usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in self.spent.items()}},
+            model=self._agents.name,
+            session_id=request.session_id,
+            error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
         )
-        outcome = summarize_end(ended, self.request, self._agents.name)
-        waiting: list[JSONValue] = [
-            answers.as_json({"proposal_id": proposal, **answers.review_fields(self._context, proposal)})
-            for proposal in map(str, outcome.proposals)
-        ]
-        return replace(outcome, waiting=waiting)
+        if done is None:
+            return outcome
+        proposals = [*([done.proposal.proposal_id] if done.proposal else []), *done.changed_blocks]
+        return replace(
+            outcome,
+            proposed_edits=[one.instruction.as_dict() for one in done.edits],
+            edit_results=done.results.as_dict() if done.edits else {},
+            proposals=[*proposals],
+            waiting=[
+                answers.as_json({"proposal_id": one, **answers.review_fields(self._context, one)}) for one in proposals
+            ],
+            opened=[*done.opened],
+            citations=[one.as_dict() for one in done.checked.citations],
+            removed=[one.as_dict() for one in done.checked.failures],
+        )
 
     def paused_state(self) -> PausedState:
         """Return the state to continue from once the question is answered."""
@@ -388,9 +295,10 @@ class PipelineRun:
             if not request.orchestrate:
                 step = orchestrator.default_step(request.toggles, steps)
             else:
-                used = self._phase_usage.track("orchestrator")
+                used, agents = RunUsage(), self._agents_left()
+                self._used.append(("orchestrator", used))
                 step = await orchestrator.choose_step(
-                    self._agents_left().make_orchestrator(), request, steps, self.pipeline, used
+                    agents.make_stage(ORCHESTRATOR, agents.orchestrator), request, steps, self.pipeline, used
                 )
                 self._report("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
             if step.phase == "task":
@@ -420,7 +328,7 @@ class PipelineRun:
         self._scout_run = scout_run = ScoutRun(self._agents_left().make_scout(), self._context, scout_task)
         # The scout run has the conversation now; a later step of the scout begins a new one.
         paused.messages = ()
-        _ = self._phase_usage.track("scout", scout_run.usage)
+        self._used.append(("scout", scout_run.usage))
         result = await scout_run.run(self._emit)
         paused.exploration = scout_run.state
         # The selection has changed, so the context must be built again.
@@ -443,9 +351,11 @@ class PipelineRun:
         gathered = await self._gather()
         # A second search starts anew, so the findings of the first one are kept.
         self.paused.web = self.pipeline.web
-        agent, task = self._agents_left().make_researcher(), _focused_task(request.task, step)
-        self._research = research = WebResearch(agent, self._context, task, notes=gathered.text, mark=self._mark)
-        _ = self._phase_usage.track("web", research.usage)
+        agents, task = self._agents_left(), _focused_task(request.task, step)
+        self._research = research = WebResearch(
+            agents.make_stage(WEB, agents.web), self._context, task, notes=gathered.text, mark=self._mark
+        )
+        self._used.append(("web", research.usage))
         result = await research.run(self._emit)
         self._emit(SourcesEvent(web=result.as_dict()))
         self._report("web", describe_web(result), state="ended")
@@ -464,8 +374,8 @@ class PipelineRun:
             repair=self._agents.prompts.load("repair"),
         )
         self._report("task", "working on the task", state="started")
-        task_run = TaskRun(self._agents_left().make_editor(request.rules), self._context, task_input)
-        _ = self._phase_usage.track("task", task_run.usage)
+        task_run = TaskRun(self._agents_left().make_stage(TASK, request.rules), self._context, task_input)
+        self._used.append(("task", task_run.usage))
         try:
             self.done = await task_run.run(lambda text: self._report("task", text))
         finally:
@@ -490,9 +400,8 @@ class PipelineRun:
     def _scout_result(self) -> ScoutResult | None:
         return self._scout_run.result() if self._scout_run else None
 
-    def _report(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
-        progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
-        self._emit(PhaseProgress(phase=phase, state=progress_state, text=text))
+    def _report(self, phase: Phase, text: str, *, state: Literal["started", "going_on", "ended"] = "going_on") -> None:
+        self._emit(PhaseProgress(phase=phase, state=state, text=text))
 
     def _tell_conversation(self, phase: Phase, messages: Sequence[ModelMessage]) -> None:
         if self.request.debug:
@@ -501,11 +410,6 @@ class PipelineRun:
     def _notice(self, text: str) -> None:
         self.notices.append(text)
         self._emit(Notice(text=text))
-
-    def _fail(self, error: KnapError, *, limit: bool) -> None:
-        self.state = "limit" if limit else "failed"
-        self.error = error
-        self._emit(Error(error=error.message, code=error.code, hint=error.hint))
 
 
 def _focused_task(task: str, step: PipelineStep) -> str:

@@ -10,7 +10,7 @@ from knapper.agents.events import BaseEvent, Event
 from knapper.agents.pipeline import scopes
 from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.index.words.fulltext import MatchPlace
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
@@ -21,7 +21,7 @@ SOURCE_PRIORITY: Final[tuple[SelectionSource, ...]] = ("current", "linked", "fol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteSelectionMetadata:
+class NoteSelectionMetadata(Record):
     """The reasons why a note was selected."""
 
     path: NotePath
@@ -51,8 +51,7 @@ class NoteSelectionMetadata:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        sources: list[JSONValue] = [*self.sources]
-        row: dict[str, JSONValue] = {"path": self.path, "sources": sources, "why": self.why()}
+        row: dict[str, JSONValue] = {"path": self.path, "sources": [*self.sources], "why": self.why()}
         optional: dict[str, JSONValue] = {
             "reason": self.reason or None,
             "semantic_score": self.semantic_score,
@@ -127,7 +126,7 @@ class ScoutSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoutResult:
+class ScoutResult(Record):
     """The result of an exploration."""
 
     selected_notes: tuple[NoteSelectionMetadata, ...] = ()
@@ -139,19 +138,6 @@ class ScoutResult:
     rounds: int = 0
     tokens_used: int = 0
     ended: ScoutEnd = "said"
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        notes: list[JSONValue] = [one.as_dict() for one in self.selected_notes]
-        return {
-            "selected_notes": notes,
-            "reasoning": self.reasoning,
-            "confidence": self.confidence,
-            "exploration_summary": self.exploration_summary,
-            "rounds": self.rounds,
-            "tokens_used": self.tokens_used,
-            "ended": self.ended,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +196,7 @@ class ResearchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnhancedWebSource:
+class EnhancedWebSource(Record):
     """A web page that was used; all of its text is untrusted."""
 
     title: str
@@ -225,24 +211,17 @@ class EnhancedWebSource:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        return {
-            "title": self.title,
-            "url": self.url,
-            "date": self.date or None,
-            "extracted": self.extracted,
-            "snippet": self.snippet,
-            "tokens": self.tokens,
-        }
+        return {**Record.as_dict(self), "date": self.date or None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebResult:
+class WebResult(Record):
     """The result of a web search."""
 
     search_performed: bool = False
+    search_needed: bool = False
     evaluation_reasoning: str = ""
     """The reason why the web was searched, or wasn't."""
-    search_needed: bool = False
     search_queries: tuple[str, ...] = ()
     sources: tuple[EnhancedWebSource, ...] = ()
     findings: str = ""
@@ -269,19 +248,10 @@ class WebResult:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        queries: list[JSONValue] = [*self.search_queries]
-        sources: list[JSONValue] = [one.as_dict() for one in self.sources]
-        return {
-            "search_performed": self.search_performed,
-            "search_needed": self.search_needed,
-            "evaluation_reasoning": self.evaluation_reasoning,
-            "search_queries": queries,
-            "sources": sources,
-            "findings": self.findings,
-            "tokens_used": self.tokens_used,
-            "ended": self.ended,
-            **({"problem": self.problem} if self.problem else {}),
-        }
+        row = Record.as_dict(self)
+        if not self.problem:
+            del row["problem"]
+        return row
 
 
 Phase = Literal["scout", "web", "task", "orchestrator"]
@@ -290,7 +260,7 @@ PipelineState = Literal["complete", "asked", "cancelled", "failed", "limit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAccounting:
+class TokenAccounting(Record):
     """Token counts by phase; the orchestrator's own tokens count only into the total."""
 
     scout_tokens: int = 0
@@ -305,13 +275,7 @@ class TokenAccounting:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        return {
-            "scout_tokens": self.scout_tokens,
-            "web_tokens": self.web_tokens,
-            "task_tokens": self.task_tokens,
-            "orchestrator_tokens": self.orchestrator_tokens,
-            "total_tokens": self.total_tokens,
-        }
+        return {**Record.as_dict(self), "total_tokens": self.total_tokens}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue, is_object, is_sequence
+from knapper.jsontypes import JSONValue, Record, is_object, is_sequence
 
 EditableScope = Literal["current", "linked", "context"]
 """The open note; that note and those that it links with; every note that the model was shown."""
@@ -33,7 +33,7 @@ _ABILITY_SWITCHES: Final[Mapping[str, Ability]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextScopeConfig:
+class ContextScopeConfig(Record):
     """The notes that accompany the open one.
 
     ``ContextScopeConfig(link_depth=1)`` adds the notes that it links to and those that link to it.
@@ -56,15 +56,6 @@ class ContextScopeConfig:
                 f"the link depth is {self.link_depth}", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth"
             )
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        folders: list[JSONValue] = [*self.excluded_folders]
-        return {
-            "link_depth": self.link_depth,
-            "include_same_folder": self.include_same_folder,
-            "excluded_folders": folders,
-        }
-
 
 _LEGACY_SCOPES: Final[Mapping[str, ContextScopeConfig]] = {
     "current": ContextScopeConfig(link_depth=0),
@@ -82,8 +73,7 @@ class EditRules:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        can: list[JSONValue] = [one for one in ABILITIES if one in self.can]
-        return {"editable": self.editable, "can": can}
+        return {"editable": self.editable, "can": [one for one in ABILITIES if one in self.can]}
 
 
 def read_scope(value: object) -> ContextScopeConfig:

@@ -1,6 +1,7 @@
 """Explore the vault with a model, and keep the notes that it selected last."""
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,6 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import loop, prompting, toolset
@@ -66,7 +66,19 @@ class Exploration:
                 return
             rows = objects_in(answer.get("results"))
             for row in rows:
-                self._learn(name, row)
+                path = str(row.get("path", ""))
+                one, cosine, match, depth = self._metadata(path), row.get("cosine"), row.get("match"), row.get("depth")
+                # Not the score, which is relative: the best of a search has always the same.
+                if name in _SCORING_TOOLS and isinstance(cosine, int | float):
+                    one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(cosine), 1.0)))
+                if name == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
+                    one = replace(one, keyword_match=_MATCH_PLACES[match])
+                if name == "get_links":
+                    depth = 1
+                if isinstance(depth, int):
+                    one = replace(one, link_depth=min(one.link_depth or depth, depth))
+                if path:
+                    self.known[path] = one
             if name == "fetch_note":
                 path = str(answer.get("path", ""))
                 self.known[path] = replace(self._metadata(path), fetched=True)
@@ -104,9 +116,8 @@ class Exploration:
                 self.known[path] = replace(self._metadata(path), reason=str(why)[:300])
         self._step(f"notes chosen: {len(self.selected)} ({self.confidence})")
         dropped = len(chosen_paths) - len(self.selected)
-        chosen: list[JSONValue] = [*self.selected]
         unread: list[JSONValue] = [path for path in self.selected if not self._metadata(path).fetched]
-        answer: Answer = {"success": True, "selected": chosen, "confidence": self.confidence}
+        answer: Answer = {"success": True, "selected": [*self.selected], "confidence": self.confidence}
         if unknown:
             answer["not_there"] = unknown
         if dropped:
@@ -149,22 +160,6 @@ class Exploration:
             },
             ensure_ascii=False,
         )
-
-    def _learn(self, name: str, row: Mapping[str, JSONValue]) -> None:
-        path, one = str(row.get("path", "")), self._metadata(str(row.get("path", "")))
-        if not path:
-            return
-        # Not the score, which is relative: the best of a search has always the same.
-        cosine, match, depth = row.get("cosine"), row.get("match"), row.get("depth")
-        if name in _SCORING_TOOLS and isinstance(cosine, int | float):
-            one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(cosine), 1.0)))
-        if name == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
-            one = replace(one, keyword_match=_MATCH_PLACES[match])
-        if name == "get_links":
-            depth = 1
-        if isinstance(depth, int):
-            one = replace(one, link_depth=min(one.link_depth or depth, depth))
-        self.known[path] = one
 
     def _metadata(self, path: str) -> NoteSelectionMetadata:
         return self.known.get(path) or NoteSelectionMetadata(path=NotePath(path))
@@ -219,16 +214,13 @@ _UPDATE_PROPERTIES: Final[dict[str, Any]] = {
         "description": "Why each is there, by path, where that isn't plain.",
     },
 }
-_UPDATE_DEFINITION: Final = ToolDefinition(
-    name=UPDATE_SELECTION,
-    description="Say which notes you would hand over now. Call it in every round.",
-    parameters_json_schema={
-        "type": "object",
-        "properties": _UPDATE_PROPERTIES,
-        "required": ["selected_paths", "reasoning", "confidence"],
-        "additionalProperties": False,
-    },
-    sequential=True,
+_UPDATE_DEFINITION: Final = toolset.define_tool(
+    UPDATE_SELECTION,
+    "Say which notes you would hand over now. Call it in every round.",
+    _UPDATE_PROPERTIES,
+    "selected_paths",
+    "reasoning",
+    "confidence",
 )
 SCOUT: Final = StageSpec(
     prompt="scout",
@@ -319,13 +311,22 @@ class ScoutRun:
         settings, state = self._agent.settings, self.state
         _ = self._context.freshen()
         history, mark = self._task.history, prompting.new_mark()
+        prompt = f"The person answers: {self._task.answer}" if history else f"The task: {self._task.task}"
+        if self._task.current and not history:
+            # An open note that can't be read isn't shown.
+            with contextlib.suppress(KnapError):
+                note = self._context.view.read(self._context.view.locate(self._task.current))
+                lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
+                head = f"the open note: {prompting.escape(str(note.path))}\n\n"
+                block = prompting.enclose("note", head + "\n".join(lines), mark)
+                prompt = f"{prompt}\n\n{block}"
         handles: dict[str, ToolHandler] = {
             UPDATE_SELECTION: lambda arguments: state.update(self._context, arguments, settings.notes)
         }
         if ASK_USER in settings.tools:
             handles[ASK_USER] = state.ask
         work = self._agent.make_task(
-            f"The person answers: {self._task.answer}" if history else self._prompt(mark),
+            prompt,
             self._context,
             mark,
             handles,
@@ -346,15 +347,3 @@ class ScoutRun:
             listing = notes.list_tags(self._context, limit=_MAX_TAGS)
             system += f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
         return replace(work, system=system, on_round=tell_round, history=history)
-
-    def _prompt(self, mark: str) -> str:
-        parts = [f"The task: {self._task.task}"]
-        if self._task.current:
-            try:
-                note = self._context.view.read(self._context.view.locate(self._task.current))
-            except KnapError:
-                return parts[0]
-            lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
-            head = f"the open note: {prompting.escape(str(note.path))}\n\n"
-            parts.append(prompting.enclose("note", head + "\n".join(lines), mark))
-        return "\n\n".join(parts)

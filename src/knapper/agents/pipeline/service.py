@@ -1,7 +1,7 @@
 """Answer tasks in sessions: load the history, store the outcome, and resume after questions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,7 +26,7 @@ from knapper.agents.sessions.store import Exchange, SessionStore
 from knapper.changes.proposals.store import Proposals
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
-from knapper.jsontypes import JSONValue, list_or_empty, objects_in
+from knapper.jsontypes import JSONValue, list_or_empty, object_or_empty, objects_in
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault.access import Grants
@@ -48,6 +48,12 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
     history: list[ChatMessage] = []
     for turn in turns[-(length + 1) // 2 - 1 :]:
         outcome = turn.outcome
+        results = object_or_empty(outcome.get("edit_results"))
+        success, failures = results.get("success"), objects_in(results.get("failures"))
+        edit_results = EditResults(
+            success=success if isinstance(success, int) else 0,
+            failures=tuple(EditFailure(**_read_texts(row, "file", "error", "code", "position")) for row in failures),
+        )
         outcomes = [text for one in list_or_empty(outcome.get("proposals")) if (text := fate(str(one)))]
         history += [
             ChatMessage(
@@ -60,14 +66,10 @@ def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFat
                 timestamp=turn.at,
                 active_file=turn.file,
                 proposed_edits=tuple(
-                    EditInstruction(
-                        file=str(row.get("file", "")),
-                        position=str(row.get("position", "")),
-                        content=str(row.get("content", "")),
-                    )
+                    EditInstruction(**_read_texts(row, "file", "position", "content"))
                     for row in objects_in(outcome.get("proposed_edits"))
                 ),
-                edit_results=_read_results(outcome.get("edit_results")),
+                edit_results=edit_results if results else None,
                 fate=", ".join(outcomes),
             ),
         ]
@@ -86,20 +88,8 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
     return fate
 
 
-def _read_results(value: JSONValue) -> EditResults | None:
-    if not isinstance(value, dict) or not value:
-        return None
-    success = value.get("success")
-    failures = tuple(
-        EditFailure(
-            file=str(one.get("file", "")),
-            error=str(one.get("error", "")),
-            code=str(one.get("code", "")),
-            position=str(one.get("position", "")),
-        )
-        for one in objects_in(value.get("failures"))
-    )
-    return EditResults(success=success if isinstance(success, int) else 0, failures=failures)
+def _read_texts(row: Mapping[str, JSONValue], *names: str) -> dict[str, str]:
+    return {name: str(row.get(name, "")) for name in names}
 
 
 class EndedRun(NamedTuple):
@@ -249,7 +239,7 @@ class PipelineService:
                 )
             except StorageError as error:
                 # Without the stored run nobody could answer the question, so the run has failed.
-                failure = Error(error=error.message, code=error.code, hint=error.hint)
+                failure = Error.of(error)
                 events.append(failure)
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
                 outcome = replace(outcome, state="failed", question=None, error=error_row)
@@ -264,8 +254,7 @@ class PipelineService:
                 write()
             except StorageError as error:
                 notices.append(Notice(text=f"not everything was stored: {error.message}"))
-        texts: list[JSONValue] = [notice.text for notice in notices]
-        return replace(outcome, notices=[*outcome.notices, *texts]), [*events, *notices]
+        return replace(outcome, notices=[*outcome.notices, *(one.text for one in notices)]), [*events, *notices]
 
     def _spend(self, run: PipelineRun) -> None:
         if not self.meter:

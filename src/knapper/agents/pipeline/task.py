@@ -66,33 +66,24 @@ from the same lines, so an edit never shifts another.
 change what it proposes."""
 
 
-def write_scope(editable: EditableScope, paths: Sequence[str], current: str) -> str:
-    """Return the part of the prompt about which notes may be edited.
+def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
+    """Return all rules about edits as a part of the system prompt.
 
     Args:
-        editable: The scope.
-        paths: The notes that the scope covers now, escaped.
+        permitted: What the model may do, and to which notes.
+        paths: The notes that its scope covers now, escaped.
         current: The open note, escaped; empty for none.
     """
     open_note_text = f"The open note is {current}." if current else "No note is open."
     path_list = ", ".join(paths) if paths else "none: existing notes can't be edited now"
-    return f"{open_note_text} {_SCOPE_TEXTS[editable]} Now these are: {path_list}. Any other edit is thrown away."
-
-
-def list_positions(can: frozenset[Ability]) -> str:
-    """Return the allowed positions as a list for the prompt."""
-    lines = [f"- `{form}`: {meaning}" for ability, form, meaning in _POSITION_TEXTS if ability in can]
-    return "\n".join(lines) or "- none: `edits` must be empty"
-
-
-def write_edit_rules(permitted: EditRules, paths: Sequence[str], current: str) -> str:
-    """Return all rules about edits as a part of the system prompt."""
+    positions = [f"- `{form}`: {meaning}" for ability, form, meaning in _POSITION_TEXTS if ability in permitted.can]
     forbidden = "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in permitted.can)
     parts = [
         "## Which notes you may edit",
-        write_scope(permitted.editable, paths, current),
+        f"{open_note_text} {_SCOPE_TEXTS[permitted.editable]} Now these are: {path_list}. "
+        "Any other edit is thrown away.",
         "## Positions",
-        list_positions(permitted.can),
+        "\n".join(positions) or "- none: `edits` must be empty",
         "## Rules for edits",
         _EDIT_RULES,
     ]

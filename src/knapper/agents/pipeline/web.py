@@ -1,9 +1,8 @@
 """Search the web with a model where the notes don't answer the task."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import loop
@@ -20,76 +19,57 @@ from knapper.agents.pipeline.records import (
     WebEnd,
     WebResult,
 )
+from knapper.agents.toolset import define_tool, object_schema
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, web
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 
-
-def _object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
 _GIVES: Final = (
-    ToolDefinition(
-        name=EVALUATE_TOOL,
-        description="Say whether the notes answer the task, or the web has to be searched. Call it first.",
-        parameters_json_schema=_object_schema(
-            {
-                "needs_web": {"type": "boolean", "description": "Whether the web has to be searched."},
-                "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
-            },
-            "needs_web",
-            "reasoning",
-        ),
-        sequential=True,
+    define_tool(
+        EVALUATE_TOOL,
+        "Say whether the notes answer the task, or the web has to be searched. Call it first.",
+        {
+            "needs_web": {"type": "boolean", "description": "Whether the web has to be searched."},
+            "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
+        },
+        "needs_web",
+        "reasoning",
     ),
-    ToolDefinition(
-        name=SEARCH_TOOL,
-        description="Search the web.",
-        parameters_json_schema=_object_schema(
-            {"query": {"type": "string", "description": "A few words, as for a search engine."}}, "query"
-        ),
-        sequential=True,
+    define_tool(
+        SEARCH_TOOL,
+        "Search the web.",
+        {"query": {"type": "string", "description": "A few words, as for a search engine."}},
+        "query",
     ),
-    ToolDefinition(
-        name=SELECT_TOOL,
-        description="Read pages in full that web_search found.",
-        parameters_json_schema=_object_schema(
-            {
-                "urls": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "Their addresses, the best first.",
-                },
-                "reasoning": {"type": "string"},
-            },
-            "urls",
-        ),
-        sequential=True,
+    define_tool(
+        SELECT_TOOL,
+        "Read pages in full that web_search found.",
+        {
+            "urls": {"type": "array", "items": {"type": "string"}, "description": "Their addresses, the best first."},
+            "reasoning": {"type": "string"},
+        },
+        "urls",
     ),
-    ToolDefinition(
-        name=FINALIZE_TOOL,
-        description="Hand over what was found; ends the search.",
-        parameters_json_schema=_object_schema(
-            {
-                "findings": {"type": "string", "description": "What was found, and what is still open."},
-                "sources": {
-                    "type": "array",
-                    "items": _object_schema(
-                        {
-                            "url": {"type": "string"},
-                            "extracted": {"type": "string", "description": "What of it matters for the task."},
-                        },
-                        "url",
-                        "extracted",
-                    ),
-                },
+    define_tool(
+        FINALIZE_TOOL,
+        "Hand over what was found; ends the search.",
+        {
+            "findings": {"type": "string", "description": "What was found, and what is still open."},
+            "sources": {
+                "type": "array",
+                "items": object_schema(
+                    {
+                        "url": {"type": "string"},
+                        "extracted": {"type": "string", "description": "What of it matters for the task."},
+                    },
+                    "url",
+                    "extracted",
+                ),
             },
-            "findings",
-        ),
-        sequential=True,
+        },
+        "findings",
     ),
 )
 WEB: Final = StageSpec(
@@ -177,7 +157,20 @@ class WebNotes:
             elif self.tokens_left < _MIN_PAGE_TOKENS:
                 rows.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
             else:
-                rows.append(self._fetch(url))
+                length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
+                try:
+                    page = web.fetch_page(self.context, url, length=length)
+                except KnapError as error:
+                    rows.append({"url": url, "error": error.message, "hint": error.hint})
+                    continue
+                text, tokens_left = page["content"], self.tokens_left
+                while text and (tokens := context.estimate_tokens(text)) > tokens_left:
+                    text = text[: max(len(text) * tokens_left // (tokens + 1), 0)]
+                title, date = page["title"] or self.hits[url].title, page["date"]
+                self.pages_read[url] = replace(
+                    self.hits[url], title=title, date=date, tokens=context.estimate_tokens(text)
+                )
+                rows.append({"url": url, "title": title, "date": date, "content": text})
         return {"success": True, "results": rows, "tokens_left": self.tokens_left}
 
     def finalize(self, arguments: Arguments) -> Answer:
@@ -203,23 +196,6 @@ class WebNotes:
         """Return the pages that were read, then those that only a part was taken from."""
         taken = [one for one in self.hits.values() if one.extracted and one.url not in self.pages_read]
         return (*self.pages_read.values(), *taken)
-
-    def _fetch(self, url: str) -> JSONValue:
-        length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
-        try:
-            page = web.fetch_page(self.context, url, length=length)
-        except KnapError as error:
-            return {"url": url, "error": error.message, "hint": error.hint}
-        text, tokens_left = page["content"], self.tokens_left
-        while text and (tokens := context.estimate_tokens(text)) > tokens_left:
-            text = text[: max(len(text) * tokens_left // (tokens + 1), 0)]
-        self.pages_read[url] = replace(
-            self.hits[url],
-            title=page["title"] or self.hits[url].title,
-            date=page["date"],
-            tokens=context.estimate_tokens(text),
-        )
-        return {"url": url, "title": self.pages_read[url].title, "date": self.pages_read[url].date, "content": text}
 
 
 def _out_of_order_answer(hint: str) -> Answer:

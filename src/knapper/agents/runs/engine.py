@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, TypeVar
 
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -127,27 +127,6 @@ class Budget:
 
     def _part(self, share: Share) -> float:
         return 1.0 if share == "answer" else 1.0 - self.limits.kept
-
-
-def bound_limits(limits: RunLimits, meter: Meter | None, run: str) -> RunLimits:
-    """Lower a run's token limit to what the owner's other limits leave, so that a share of that is reserved.
-
-    Args:
-        limits: The run's own limits.
-        meter: The owner's other limits; None for none.
-        run: The run's id.
-    """
-    if meter is None:
-        return limits
-    try:
-        tokens_left = meter.allow(run).total_tokens_limit
-    except RefusedError:
-        # The first request will raise the error, with its hint.
-        return limits
-    if tokens_left is None:
-        return limits
-    allowed = tokens_left + meter.of_run(run).tokens
-    return replace(limits, tokens=min(limits.tokens or allowed, allowed))
 
 
 def estimate_tokens(*texts: str) -> int:
@@ -440,19 +419,8 @@ class RetrievalRequest:
     """The id of that question."""
 
 
-class NodeRetriever(Protocol):
-    """A function that retrieves what a node needs."""
-
-    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
-        """Retrieve it; where nothing is found, the context is empty.
-
-        Raises:
-            OutOfBudget: The budget is used up.
-            KnapError: The retrieval fails.
-        """
-        ...
-
-
+NodeRetriever = Callable[[RetrievalRequest], Awaitable[RetrievedContext]]
+"""Retrieves what a node needs; where nothing is found, the context is empty. Raises as a model's stage does."""
 OpenContext = Callable[[str, tuple[str, ...]], Context]
 """Opens a vault by a run's id, and the names of the clients for whom the agent acts."""
 
@@ -491,8 +459,18 @@ class RunEngine:
         return self.open_context(run.id, (run.order.client,))
 
     def open_budget(self, run: RunRecord, spent: ModelSpend) -> Budget:
-        """Return the budget of a run that has spent so much already."""
-        return Budget(bound_limits(run.order.limits, self.meter, run.id), spent, self.clock)
+        """Return the budget of a run that has spent so much already.
+
+        Its tokens are no more than the owner's other limits leave, so that a share of these is reserved.
+        """
+        limits = run.order.limits
+        # Where nothing is left, the first request will raise the error, with its hint.
+        with suppress(RefusedError):
+            tokens_left = self.meter.allow(run.id).total_tokens_limit if self.meter else None
+            if self.meter and tokens_left is not None:
+                allowed = tokens_left + self.meter.of_run(run.id).tokens
+                limits = replace(limits, tokens=min(limits.tokens or allowed, allowed))
+        return Budget(limits, spent, self.clock)
 
 
 class ActiveRun:

@@ -23,7 +23,6 @@ from knapper.agents.runs.engine import (
     NodeCost,
     RunEngine,
     Share,
-    Strategy,
 )
 from knapper.agents.runs.model import (
     ANSWERED,
@@ -44,7 +43,6 @@ from knapper.agents.runs.retrieving import RunCache, RunRetrieval, count_regener
 from knapper.agents.runs.store import RunTree
 from knapper.errors import BadInput, KnapError, RefusedError, StorageError
 from knapper.tools import answers
-from knapper.tools.context import Context
 
 ANSWER: Final = StageSpec(prompt="run-answer", reply_tokens=4_000)
 """Answers a node from the notes that were found for it."""
@@ -70,80 +68,6 @@ class WrittenAnswer:
     """Whether a model has joined the answers of its parts, where it has any."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerWriter:
-    """Who writes the answer of one node, within a share of the run's budget."""
-
-    engine: RunEngine
-    model: BudgetedModel
-    context: Context
-    """The vault, as the agent sees it."""
-    run_task: str
-    """The run's task."""
-    strategy: Strategy
-    account: NodeCost
-    """Where the cost is added."""
-    share: Share
-
-    async def answer(self, node: RunNode, earlier: Sequence[RunNode]) -> WrittenAnswer:
-        """Write a node's answer from its retrieved context and the nodes that it depends on.
-
-        Raises:
-            OutOfBudget: The budget is used up.
-            KnapError: The model can't answer.
-        """
-        prompt = engine.write_answer_prompt(node, self.run_task, self.strategy, earlier, prompting.new_mark())
-        return await self._give(ANSWER, prompt, self._max_tokens())
-
-    async def join(self, node: RunNode, children: Sequence[RunNode]) -> WrittenAnswer:
-        """Write a node's answer from those of its children, whether new or from the cache; raises as `answer` does."""
-        max_tokens = self._max_tokens()
-        instructions = self.engine.prompts.load(JOIN.prompt).strip()
-        tokens_left = self.model.budget.tokens_left(self.share)
-        readable = self.engine.context_tokens - max_tokens
-        tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
-        bare = engine.write_join_prompt(node, [], self.strategy, "", 0)
-        room = int((tokens - engine.estimate_tokens(instructions, bare)) * engine.CHARS_PER_TOKEN * _ANSWER_SHARE)
-        prompt = engine.write_join_prompt(node, children, self.strategy, prompting.new_mark(), room)
-        return await self._give(JOIN, prompt, max_tokens)
-
-    def _max_tokens(self) -> int:
-        tokens_left = self.model.budget.tokens_left(self.share)
-        max_tokens = min(ANSWER.reply_tokens, self.engine.context_tokens // 4)
-        if tokens_left is None:
-            return max_tokens
-        if tokens_left < MIN_ANSWER_TOKENS:
-            self.model.budget.check(tokens_left + 1, self.share)
-        return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
-
-    async def _give(self, stage: StageSpec, prompt: str, max_tokens: int) -> WrittenAnswer:
-        """Have an answer written, and check it."""
-        task = TextTask(prompt=prompt, output=str, read=loop.accept)
-        written = await self.model.ask(stage, task, self.account, self.share, max_tokens=max_tokens)
-        text, notes = prompting.sanitize_answer(written.reply.strip())
-        if not text:
-            raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
-        checked = await asyncio.to_thread(citations.check_citations, self.context, text)
-        if checked.failures:
-            used, model = RunUsage(), self.model
-            # The run's own budget or another limit of the owner may be used up: then the answer is kept as it is.
-            with suppress(RefusedError), model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, self.share):
-                try:
-                    checked = await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
-                finally:
-                    model.count(used, self.account)
-        checked = citations.drop_failed_citations(checked)
-        cited_passages = [one.passage for one in checked.citations]
-        sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
-        return WrittenAnswer(
-            answer=checked.answer,
-            citations=tuple(one.as_dict() for one in checked.citations),
-            removed=tuple(one.as_dict() for one in checked.failures),
-            sources=tuple(dict.fromkeys(sources)),
-            notes=(*notes, *written.notices),
-        )
-
-
 def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
     """Return the children's answers one below the other, for when no model can join them."""
     parts = [f"## {one.name}\n\n{one.answer.strip()}" for one in children if one.answer.strip()]
@@ -159,34 +83,21 @@ def list_sources(node: RunNode) -> str:
     return "No answer could be written. These places of the notes bear on it:\n\n" + "\n".join(dict.fromkeys(lines))
 
 
-def list_missing_parts(lost: Sequence[RunNode]) -> str:
-    """Return a list of the nodes without an answer, with the reasons."""
-    lines = [f"- **{one.name}**: {one.reason or one.state}" for one in lost]
-    return "## What is missing\n\n" + "\n".join(lines) if lines else ""
-
-
 _BUDGET_SPENT: Final = "budget_spent"
 
 
 _NO_ROOM: Final = "the run has no room for more nodes"
 
 
+@dataclass(frozen=True, slots=True)
 class SplitDecider:
     """The decisions whether the nodes of one run are split."""
 
-    def __init__(self, active_run: ActiveRun, tree: RunTree, asker: BudgetedModel, cache: RunCache) -> None:
-        """Prepare for one run.
-
-        Args:
-            active_run: The run with its strategy.
-            tree: The run's nodes.
-            asker: The run's model.
-            cache: Earlier decisions about the same tasks.
-        """
-        self._active_run = active_run
-        self._tree = tree
-        self._asker = asker
-        self._cache = cache
+    _active_run: ActiveRun
+    _tree: RunTree
+    _asker: BudgetedModel
+    _cache: RunCache
+    """Earlier decisions about the same tasks."""
 
     async def decide(self, node: RunNode) -> RunNode:
         """Decide on a node, and add its children where it is split.
@@ -409,32 +320,71 @@ class RunExecution:
         self._record_answer(node, written, self._inputs(node))
 
     async def _write(self, node: RunNode, account: NodeCost, share: Share) -> WrittenAnswer:
-        writer = AnswerWriter(
-            engine=self.engine,
-            model=self.model,
-            context=self.context,
-            run_task=self.run.order.task,
-            strategy=self.active_run.strategy,
-            account=account,
-            share=share,
-        )
+        strategy, mark = self.active_run.strategy, prompting.new_mark()
         if not node.split:
             if node.found is None:
                 await self._retrieval.find(self.tree, node)
             node = self.tree.change(node.id, "answering", state="running")
-            return await writer.answer(node, self._built_on(node))
+            prompt = engine.write_answer_prompt(node, self.run.order.task, strategy, self._built_on(node), mark)
+            return await self._give(ANSWER, prompt, self._max_tokens(share), account, share)
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
             raise KnapError("none of its parts has an answer", hint="`knap run trace` shows why", code="no_parts")
         _ = self.tree.change(node.id, "joining", state="running")
         try:
-            return await writer.join(node, children)
+            max_tokens = self._max_tokens(share)
+            tokens_left, readable = self.model.budget.tokens_left(share), self.engine.context_tokens - max_tokens
+            tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
+            instructions = self.engine.prompts.load(JOIN.prompt).strip()
+            bare = engine.write_join_prompt(node, [], strategy, "", 0)
+            room = int((tokens - engine.estimate_tokens(instructions, bare)) * engine.CHARS_PER_TOKEN * _ANSWER_SHARE)
+            prompt = engine.write_join_prompt(node, children, strategy, mark, room)
+            return await self._give(JOIN, prompt, max_tokens, account, share)
         except KnapError as error:
             if share == "answer":
                 raise
             # A node below the root passes its parts' answers on unjoined.
             notes = (f"its parts were put together without a model: {error.message}",)
             return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
+
+    async def _give(
+        self, stage: StageSpec, prompt: str, max_tokens: int, account: NodeCost, share: Share
+    ) -> WrittenAnswer:
+        """Have an answer written, and check it."""
+        task = TextTask(prompt=prompt, output=str, read=loop.accept)
+        written = await self.model.ask(stage, task, account, share, max_tokens=max_tokens)
+        text, notes = prompting.sanitize_answer(written.reply.strip())
+        if not text:
+            raise KnapError("the model's reply is empty", hint="try again, or take another model", code="model_reply")
+        checked = await asyncio.to_thread(citations.check_citations, self.context, text)
+        if checked.failures:
+            used, model = RunUsage(), self.model
+            # The run's own budget or another limit of the owner may be used up: then the answer is kept as it is.
+            with suppress(RefusedError), model.budget.reserve(engine.estimate_tokens(checked.answer) * 4, share):
+                try:
+                    checked = await citations.repair_citations(checked, self.context, model.open_stage(REPAIR), used)
+                finally:
+                    model.count(used, account)
+        checked = citations.drop_failed_citations(checked)
+        cited_passages = [one.passage for one in checked.citations]
+        sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
+        return WrittenAnswer(
+            answer=checked.answer,
+            citations=tuple(one.as_dict() for one in checked.citations),
+            removed=tuple(one.as_dict() for one in checked.failures),
+            sources=tuple(dict.fromkeys(sources)),
+            notes=(*notes, *written.notices),
+        )
+
+    def _max_tokens(self, share: Share) -> int:
+        """Return how long an answer may be; where too little is left for one, say so."""
+        tokens_left = self.model.budget.tokens_left(share)
+        max_tokens = min(ANSWER.reply_tokens, self.engine.context_tokens // 4)
+        if tokens_left is None:
+            return max_tokens
+        if tokens_left < MIN_ANSWER_TOKENS:
+            self.model.budget.check(tokens_left + 1, share)
+        return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
 
     def _record_answer(self, node: RunNode, written: WrittenAnswer, inputs: str) -> None:
         """Store an answer with all its sources."""
@@ -612,7 +562,8 @@ def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
     if forced and not answer:
         answer = concatenate_answers(root, tree.children(root))
     if answer and unanswered:
-        answer = f"{answer.rstrip()}\n\n{list_missing_parts(unanswered)}"
+        missing = "\n".join(f"- **{one.name}**: {one.reason or one.state}" for one in unanswered)
+        answer = f"{answer.rstrip()}\n\n## What is missing\n\n{missing}"
     state: RunState = "complete" if root.state == "done" else "partial"
     if forced or not answer:
         state = forced or "failed"

@@ -11,7 +11,7 @@ from knapper.agents.events import BaseEvent, Error, Usage
 from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record
 from knapper.tools.context import ScriptProfile
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
@@ -115,7 +115,7 @@ class RetrievedContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeQuestion:
+class NodeQuestion(Record):
     """A question to a person about a node."""
 
     question: str
@@ -129,12 +129,9 @@ class NodeQuestion:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        return {
-            "question": self.question,
-            "options": [*self.options],
-            "answer": self.answer,
-            "unattended": self.unattended,
-        }
+        shown = Record.as_dict(self)
+        del shown["settled"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,19 +274,15 @@ NoteUse = Literal["cited", "found", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsedNote:
+class UsedNote(Record):
     """A note that a run used."""
 
-    path: str
     vault: str
     """Empty for the run's own vault."""
+    path: str
     use: NoteUse
     nodes: tuple[str, ...]
     """The nodes that used it so."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {"vault": self.vault, "path": self.path, "use": self.use, "nodes": [*self.nodes]}
 
 
 def list_used_notes(nodes: Iterable[RunNode]) -> list[UsedNote]:
@@ -325,7 +318,7 @@ MAX_TASK_CHARS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
+class RunLimits(Record):
     """Limits of a run; 0 tokens or cents are no limit.
 
     Raises:
@@ -360,14 +353,9 @@ class RunLimits:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return them in the shape that every surface shows."""
-        return {
-            "depth": self.depth,
-            "nodes": self.nodes,
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "cents": self.cents,
-            "parallel": self.parallel,
-        }
+        shown = Record.as_dict(self)
+        del shown["kept"]
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,8 +407,12 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        citations: list[JSONValue] = [*self.citations]
-        return {**self.brief(), "answer": self.answer, "citations": citations, "removed": [*self.removed]}
+        return {
+            **self.brief(),
+            "answer": self.answer,
+            "citations": [*self.citations],
+            "removed": [*self.removed],
+        }
 
     def brief(self) -> dict[str, JSONValue]:
         """Return it in the shape of a list of runs."""

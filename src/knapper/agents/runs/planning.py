@@ -74,21 +74,12 @@ def is_high_impact(part: str, impact: Impact, depth: int, needs: Dependencies) -
     """
     if depth > MAX_IMPACT_DEPTH:
         return False
-    others = [one for one in needs if one != part]
-    needing = [one for one in others if part in _all_dependencies(one, needs)]
-    return impact != "none" or (len(others) >= _MIN_SIBLINGS and len(needing) >= _NEEDED_SHARE * len(others))
-
-
-def _all_dependencies(one: str, needs: Dependencies) -> set[str]:
-    """Return all parts that a part needs, directly or through others."""
-    reached: set[str] = set()
-    pending = [one]
-    while pending:
-        for other in needs.get(pending.pop(), ()):
-            if other not in reached:
-                reached.add(other)
-                pending.append(other)
-    return reached
+    siblings = len(needs.keys() - {part})
+    needing: set[str] = set()
+    # Directly, then through those found before.
+    while more := {one for one, own in needs.items() if not {part, *needing}.isdisjoint(own)} - needing - {part}:
+        needing |= more
+    return impact != "none" or (siblings >= _MIN_SIBLINGS and len(needing) >= _NEEDED_SHARE * siblings)
 
 
 MAX_PARTS: Final = 8

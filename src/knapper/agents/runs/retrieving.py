@@ -5,8 +5,9 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -232,8 +233,8 @@ def _other_vault(vault: str, own_vault: str) -> str:
 
 def list_stale_nodes(context: Context, nodes: Sequence[RunNode]) -> dict[str, list[str]]:
     """List the nodes whose notes have changed, with those notes; `ALL_NOTES` for a node that had found nothing."""
-    hashes = _CurrentHashes(context)
-    changed_by_node = ((node.id, _changed_paths(hashes, node.sources)) for node in nodes if node.answer)
+    find_hash = _make_hash_finder(context)
+    changed_by_node = ((node.id, _changed_paths(find_hash, node.sources)) for node in nodes if node.answer)
     return {node_id: notes for node_id, notes in changed_by_node if notes}
 
 
@@ -244,7 +245,7 @@ def all_notes_source(context: Context, vault: str = "") -> SourceRef:
         context: The run's vault, as the run sees it.
         vault: The name of another vault; empty for the run's own.
     """
-    return SourceRef(vault=vault, path=ALL_NOTES, hash=_CurrentHashes(context).of(vault, ALL_NOTES))
+    return SourceRef(vault=vault, path=ALL_NOTES, hash=_make_hash_finder(context)(vault, ALL_NOTES))
 
 
 def open_source_vault(context: Context, name: str) -> Context:
@@ -274,30 +275,26 @@ def fingerprint_notes(context: Context) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"
 
 
-class _CurrentHashes:
-    """The current hashes of notes, each looked up once."""
+def _make_hash_finder(context: Context) -> Callable[[str, str], str]:
+    """Return what finds the current hash of a note by vault and path, looked up once; empty where there is no note."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._known: dict[tuple[str, str], str] = {}
+    @cache
+    def find_hash(vault: str, path: str) -> str:
+        try:
+            opened = open_source_vault(context, vault)
+            return fingerprint_notes(opened) if path == ALL_NOTES else opened.view.read(path).hash
+        except KnapError:
+            return ""
 
-    def of(self, vault: str, path: str) -> str:
-        if (vault, path) not in self._known:
-            try:
-                context = open_source_vault(self._context, vault)
-                current = fingerprint_notes(context) if path == ALL_NOTES else context.view.read(path).hash
-            except KnapError:
-                current = ""
-            self._known[vault, path] = current
-        return self._known[vault, path]
+    return find_hash
 
 
-def _changed_paths(hashes: _CurrentHashes, sources: Iterable[SourceRef]) -> list[str]:
+def _changed_paths(find_hash: Callable[[str, str], str], sources: Iterable[SourceRef]) -> list[str]:
     read_versions = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
     return [
         f"{vault}:{path}" if vault else path
         for vault, path, hash_then in read_versions
-        if hashes.of(vault, path) != hash_then
+        if find_hash(vault, path) != hash_then
     ]
 
 
@@ -385,11 +382,7 @@ class RunCache:
 
     def is_current(self, sources: Iterable[SourceRef]) -> bool:
         """Return whether notes are unchanged; a note that was deleted or hidden since isn't."""
-        return not self.changed(sources)
-
-    def changed(self, sources: Iterable[SourceRef]) -> list[str]:
-        """List the notes that have changed since, with the vault's name in front for those of other vaults."""
-        return _changed_paths(_CurrentHashes(self.context), sources)
+        return not _changed_paths(_make_hash_finder(self.context), sources)
 
     def mark_read(self, sources: Iterable[SourceRef]) -> None:
         """Mark notes as read by the run, which matters for those that others wrote."""
@@ -449,17 +442,8 @@ class RunRetrieval:
         if node.found is not None and self._cache.is_current(node.found.all_sources):
             await self._settle(tree, node)
             return
-        account = NodeCost()
-        before = node.spent
-        # Taken before the search: a note that is added meanwhile must make the result stale.
-        base = await asyncio.to_thread(self._all_notes)
-        _ = tree.change(node.id, "retrieving", state="running")
-        try:
-            retrieved = await self._ask(node, account)
-        finally:
-            node = tree.change(node.id, spent=before + account.spent)
-        node = tree.change(node.id, found=await self._add_base(retrieved, base))
-        await self._settle(tree, node)
+        retrieved = await self._ask(tree, tree.change(node.id, "retrieving", state="running"))
+        await self._settle(tree, tree.change(node.id, found=retrieved))
         tree.tell_usage()
 
     async def _settle(self, tree: RunTree, node: RunNode) -> None:
@@ -479,22 +463,11 @@ class RunRetrieval:
         if asking.answer == SKIP:
             raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
         if asking.answer:
-            await self._retry(tree, node, asking.answer)
+            retrieved = await self._ask(tree, node, asking.answer)
+            if retrieved.context.strip():
+                node = tree.change(node.id, found=replace(retrieved, tier="C"))
         notes = (*node.notes, _UNATTENDED) if asking.unattended else node.notes
         _ = tree.change(node.id, asking=replace(asking, settled=True), notes=notes)
-
-    async def _retry(self, tree: RunTree, node: RunNode, word: str) -> None:
-        """Retrieve once more with the person's answer."""
-        account = NodeCost()
-        before = node.spent
-        base = await asyncio.to_thread(self._all_notes)
-        try:
-            retrieved = await self._ask(node, account, word)
-        finally:
-            node = tree.change(node.id, spent=before + account.spent)
-        if retrieved.context.strip() or not node.found:
-            retrieved = await self._add_base(retrieved, base)
-            _ = tree.change(node.id, found=replace(retrieved, tier="C"))
 
     def _all_notes(self) -> SourceRef:
         """Return all notes with their current hash, which is computed once for each generation of the index."""
@@ -504,17 +477,15 @@ class RunRetrieval:
             self._known = (generation, all_notes_source(self._context))
         return self._known[1]
 
-    async def _add_base(self, retrieved: RetrievedContext, base: SourceRef) -> RetrievedContext:
-        """Make a result depend on all notes where it found nothing, since a new note may contain what was missing.
+    async def _ask(self, tree: RunTree, node: RunNode, word: str = "") -> RetrievedContext:
+        """Retrieve a node's notes, with the person's answer where there is one, and count the cost.
 
-        The same holds for a result whose script called tools, since it isn't recorded which notes these have read.
+        A result that found nothing depends on all notes, since a new one may contain what was missing, and so does one
+        whose script called tools, since it isn't recorded which notes these have read.
         """
-        if not (retrieved.is_empty or retrieved.used_tools):
-            return retrieved
-        others = [await asyncio.to_thread(all_notes_source, self._context, name) for name in retrieved.others]
-        return replace(retrieved, reads=(*retrieved.reads, base, *others))
-
-    async def _ask(self, node: RunNode, account: NodeCost, word: str = "") -> RetrievedContext:
+        account, before = NodeCost(), node.spent
+        # Taken before the search: a note that is added meanwhile must make the result stale.
+        base = await asyncio.to_thread(self._all_notes)
         need = RetrievalRequest(
             node=node,
             order=self._order,
@@ -526,7 +497,14 @@ class RunRetrieval:
             person_answer=word,
             checkpoint=node.found.checkpoint if node.found and word else "",
         )
-        return await self._engine.retrieve(need)
+        try:
+            retrieved = await self._engine.retrieve(need)
+        finally:
+            _ = tree.change(node.id, spent=before + account.spent)
+        if not (retrieved.is_empty or retrieved.used_tools):
+            return retrieved
+        others = [await asyncio.to_thread(all_notes_source, self._context, name) for name in retrieved.others]
+        return replace(retrieved, reads=(*retrieved.reads, base, *others))
 
 
 def count_regenerated(nodes: Iterable[RunNode]) -> int:

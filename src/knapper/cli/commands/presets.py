@@ -9,12 +9,13 @@ import click
 
 from knapper import app
 from knapper.agents.pipeline import scopes
-from knapper.agents.pipeline.store import Preset
+from knapper.agents.pipeline.store import Preset, Presets
 from knapper.app import clients
-from knapper.app.clients import PresetOverrides, VaultPresets
+from knapper.app.clients import PresetOverrides
 from knapper.cli import options, output, setup
 from knapper.cli.options import AgentOptions, GlobalOptions
 from knapper.cli.output import ExitCode, plain
+from knapper.config import Settings
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue
 
@@ -78,8 +79,8 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the saved presets by name."""
-    with _open_presets(global_options) as client_presets:
-        saved = client_presets.presets.list()
+    with _open_presets(global_options) as (presets, _):
+        saved = presets.list()
     rows: list[JSONValue] = [one.as_dict() for one in saved]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
     return output.print_listing(global_options, answer, _render_presets(saved), nothing="no preset is saved")
@@ -96,8 +97,8 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 @options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
-    with _open_presets(global_options) as client_presets:
-        preset = client_presets.default(name)
+    with _open_presets(global_options) as (presets, settings):
+        preset = clients.default_preset(presets, settings, name)
     rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
     lines = [f"{label:<8}{text}" for label, text in rows.items()]
     if preset.name:
@@ -129,9 +130,9 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
 
     An existing preset of that name is replaced.
     """
-    with _open_presets(global_options) as client_presets:
+    with _open_presets(global_options) as (presets, settings):
         try:
-            client_presets.presets.find(name)
+            presets.find(name)
             is_known = True
         except NotFound:
             is_known = False
@@ -146,9 +147,9 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
             editable=own["editable"],
             can=words or None,
             added=own["add"],
-        ).apply_to(client_presets.default(own["preset"]))
-        client_presets.presets.save(replace(preset, name=name))
-        saved = client_presets.presets.find(name)
+        ).apply_to(clients.default_preset(presets, settings, own["preset"]))
+        presets.save(replace(preset, name=name))
+        saved = presets.find(name)
     return output.print_result(global_options, {**saved.as_dict(), "replaced": is_known}, _render_presets([saved]))
 
 
@@ -157,18 +158,16 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
 @options.pass_options
 def delete(global_options: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
-    with _open_presets(global_options) as client_presets:
-        preset = client_presets.presets.find(name)
-        client_presets.presets.delete(name)
+    with _open_presets(global_options) as (presets, _):
+        preset = presets.find(name)
+        presets.delete(name)
     return output.print_result(
         global_options, {"name": preset.name, "deleted": True}, f"{output.plain(preset.name)} deleted"
     )
 
 
 @contextmanager
-def _open_presets(options: GlobalOptions) -> Generator[VaultPresets]:
-    with (
-        app.open_hub(setup.read_settings(options), only=True) as hub,
-        clients.open_vault_presets(hub) as client_presets,
-    ):
-        yield client_presets
+def _open_presets(options: GlobalOptions) -> Generator[tuple[Presets, Settings]]:
+    settings = setup.read_settings(options)
+    with app.open_hub(settings, only=True) as hub, clients.open_vault_presets(hub) as presets:
+        yield presets, settings

@@ -23,7 +23,7 @@ from knapper.server.http.openapi import STRING
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from knapper.agents.events import BackgroundJob, JobEvent, JobEventSink
+    from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.app import Hub
     from knapper.index.refresh import RefreshPhase
     from knapper.jsontypes import JSONValue
@@ -156,7 +156,7 @@ class IndexService:
         def report(phase: RefreshPhase, done: int, total: int) -> None:
             if cancelling.is_set():
                 raise RefreshCancelled("the refresh is cancelled")
-            event: JobEvent = IndexProgress(phase=phase, done=done, total=total)
+            event: BaseEvent = IndexProgress(phase=phase, done=done, total=total)
             _ = loop.call_soon_threadsafe(emit, event)
 
         def work() -> IndexOutcome:
