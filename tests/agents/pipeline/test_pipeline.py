@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,15 @@ def test_a_request_is_kept_whole() -> None:
     )
 
     assert context.read_request(one.as_dict()) == one
+
+
+@pytest.mark.parametrize("name", ["run_id", "session_id", "token_limit", "orchestrate"])
+def test_a_stored_request_that_lacks_what_all_versions_stored_is_not_read_with_a_default(name: str) -> None:
+    stored = TaskRequest(task="x", run_id="r").as_dict()
+    del stored[name]
+
+    with pytest.raises(LookupError, match=name):
+        _ = context.read_request(stored)
 
 
 def test_tokens_are_counted_by_phase_and_the_outcome_has_all(vault: opened.Opener) -> None:
@@ -469,6 +479,8 @@ def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
         ("steps", [{"phase": "dance"}]),
         ("web", 5),
         ("spent", {"scout": 1}),
+        ("spent", {"scout": {"requests": 1}}),
+        ("spent", {"scout": {"requests": 1, "input_tokens": 1, "output_tokens": 1}}),
         ("spent", {"scout": {"requests": 1, "input_tokens": 1, "output_tokens": 1, "cost_usd": "much"}}),
     ],
 )
@@ -479,3 +491,19 @@ def test_a_paused_task_that_cannot_be_read_says_so(field: str, rubbish: JSONValu
         _ = pipeline.load_state(state)
 
     assert raised.value.code == "paused_task"
+
+
+def test_what_a_paused_task_has_used_is_shown_by_phase_in_the_same_order_as_ever() -> None:
+    used = ModelSpend(requests=1, input_tokens=2, output_tokens=3, cost_usd=Decimal("0.10"))
+    state = pipeline.dump_state(PausedState(spent={"orchestrator": used, "web": ModelSpend(), "scout": used}))
+
+    assert state["spent"] == {
+        "orchestrator": {"requests": 1, "input_tokens": 2, "output_tokens": 3, "cost_usd": "0.10"},
+        "web": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": None},
+        "scout": {"requests": 1, "input_tokens": 2, "output_tokens": 3, "cost_usd": "0.10"},
+    }
+    assert [*pipeline.load_state(state).spent.items()] == [
+        ("scout", used),
+        ("web", ModelSpend()),
+        ("orchestrator", used),
+    ]

@@ -511,7 +511,7 @@ class TaskRequest:
         """Return it in the shape in which a waiting run stores it."""
         chosen = Preset(name="-", scope=self.scope, rules=self.rules, added=self.added, toggles=self.toggles)
         return {
-            **{name: getattr(self, name) for name in _STORED_FIELDS},
+            **{name: getattr(self, name) for name in (*_STORED_FIELDS, *_LATER_FIELDS)},
             "chosen": chosen.as_dict(),
             "limits": self.limits.as_dict(),
         }
@@ -522,27 +522,31 @@ _STORED_FIELDS: Final = (
     "current",
     "chat_history_length",
     "token_limit",
-    "linked_notes",
-    "semantic_notes",
-    "semantic_similarity",
     "orchestrate",
     "debug",
     "run_id",
     "session_id",
 )
-"""The fields of a request that are stored as they are; one that an older version stored may lack some."""
+"""The fields of a request that are stored as they are."""
+_LATER_FIELDS: Final = ("linked_notes", "semantic_notes", "semantic_similarity")
+"""The same; a request that an older version stored lacks them."""
 
 
 def read_request(data: Mapping[str, Any]) -> TaskRequest:
-    """Read a stored request."""
+    """Read a stored request.
+
+    Raises:
+        LookupError: A field is missing; a default in its place, as for the run's id, could get around its limits.
+    """
     preset = store.read_preset(data["chosen"])
     return TaskRequest(
         toggles=preset.toggles,
         scope=preset.scope,
         rules=preset.rules,
         added=preset.added,
-        limits=records.read_task_limits(data.get("limits", {})),
-        **{name: data[name] for name in _STORED_FIELDS if name in data},
+        limits=records.read_task_limits(data.get("limits", {})),  # earlier versions stored no limits
+        **{name: data[name] for name in _STORED_FIELDS},
+        **{name: data[name] for name in _LATER_FIELDS if name in data},
     )
 
 

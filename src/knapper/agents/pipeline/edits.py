@@ -478,7 +478,9 @@ def _match_block(constraints: EditConstraints, edit: EditInstruction) -> BlockEd
     # Only where this client made its proposal, and the block shows a single hunk of it.
     writer = constraints.context.writer
     for one in writer.proposals.find(ProposalFilter(path=note.path), limit=_MAX_PROPOSALS).proposals:
+        if one.client != writer.grants.client:
+            continue
         hunks = writer.proposals.note_blocks.get(one.id).get(note.path, {}).get(block.id, ())
-        if one.client == writer.grants.client and len(hunks) == 1:
+        if len(hunks) == 1:
             return BlockEdit(instruction=edit, path=note.path, proposal_id=one.id, hunk=hunks[0], text=edit.content)
     return None

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, Literal
 
 from pydantic import TypeAdapter
@@ -33,6 +33,7 @@ from knapper.agents.pipeline.records import (
     SelectionEvent,
     SourcesEvent,
     TokenAccounting,
+    UserQuestion,
     WebResult,
 )
 from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
@@ -40,7 +41,7 @@ from knapper.agents.pipeline.task import TASK, TaskAgentInput, TaskAgentResult, 
 from knapper.agents.pipeline.web import WEB, WebResearch
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, StorageError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 
@@ -62,6 +63,7 @@ class PausedState:
 
 _STEPS_ADAPTER = TypeAdapter(list[PipelineStep])
 _SPENT_ADAPTER = TypeAdapter(dict[Phase, ModelSpend])
+_SPEND_FIELDS: Final = tuple(one.name for one in fields(ModelSpend))
 _WEB_ADAPTER = TypeAdapter(WebResult | None)
 
 
@@ -82,16 +84,19 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     """Read a state that `dump_state` wrote.
 
     Raises:
-        StorageError: It holds something else.
+        StorageError: It holds something else, or lacks a count of what was used, which isn't taken for 0.
     """
+    rows = object_or_empty(data.get("spent"))
     try:
+        counts = {phase: object_or_empty(rows[phase]) for phase in _COUNTED_PHASES if phase in rows}
+        spent = {phase: {name: row[name] for name in _SPEND_FIELDS} for phase, row in counts.items()}
         return PausedState(
             exploration=scout.load_exploration(str(data["exploration"])),
             messages=ModelMessagesTypeAdapter.validate_json(str(data["messages"])),
             rounds=int(str(data["rounds"])),
             steps=_STEPS_ADAPTER.validate_python(data["steps"]),
             web=_WEB_ADAPTER.validate_python(data["web"]),
-            spent=_SPENT_ADAPTER.validate_python(data.get("spent", {})),
+            spent=_SPENT_ADAPTER.validate_python(spent),
             trace=events.entries_of(data),
         )
     except (LookupError, ValueError) as error:
@@ -122,8 +127,10 @@ def describe_task(done: TaskAgentResult) -> str:
     return f"edits proposed: {results.success}{failed}"
 
 
-def _describe_findings(pipeline: PipelineContext) -> str:
-    """Return the findings of a run whose task wasn't carried out, as its answer."""
+def _fallback_answer(pipeline: PipelineContext, asked: UserQuestion | None) -> str:
+    """Return the question or the findings of a run whose task wasn't carried out."""
+    if asked is not None:
+        return asked.question
     parts: list[str] = []
     if pipeline.scout is not None:
         chosen = (f"- [[{one.path}]]: {one.reason or one.why()}" for one in pipeline.scout.selected_notes)
@@ -234,17 +241,17 @@ class PipelineRun:
         """Return the outcome so far, however far the run got."""
         pipeline, done, error, request = self.pipeline, self.done, self.error, self.request
         asked = self.paused_state().exploration.question if self.state == "asked" else None
-        answer = done.summary if done else asked.question if asked else _describe_findings(pipeline)
-        total = sum(self.spent.values(), ModelSpend())
+        spent = self.spent
+        total = sum(spent.values(), ModelSpend())
         outcome = PipelineOutcome(
             run_id=request.run_id,
             state=self.state,
-            answer=answer,
+            answer=done.summary if done else _fallback_answer(pipeline, asked),
             pipeline=pipeline.as_dict(),
             context=self._gathered.as_dict() if self._gathered else {},
             question={"question": asked.question, "options": [*asked.options]} if asked else None,
             notices=[*self.notices],
-            usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in self.spent.items()}},
+            usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in spent.items()}},
             model=self._agents.name,
             session_id=request.session_id,
             error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
@@ -295,8 +302,9 @@ class PipelineRun:
             if not request.orchestrate:
                 step = orchestrator.default_step(request.toggles, steps)
             else:
-                used, agents = RunUsage(), self._agents_left()
+                used = RunUsage()
                 self._used.append(("orchestrator", used))
+                agents = self._agents_left()
                 step = await orchestrator.choose_step(
                     agents.make_stage(ORCHESTRATOR, agents.orchestrator), request, steps, self.pipeline, used
                 )

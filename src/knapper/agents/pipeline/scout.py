@@ -67,6 +67,8 @@ class Exploration:
             rows = objects_in(answer.get("results"))
             for row in rows:
                 path = str(row.get("path", ""))
+                if not path:
+                    continue
                 one, cosine, match, depth = self._metadata(path), row.get("cosine"), row.get("match"), row.get("depth")
                 # Not the score, which is relative: the best of a search has always the same.
                 if name in _SCORING_TOOLS and isinstance(cosine, int | float):
@@ -77,8 +79,7 @@ class Exploration:
                     depth = 1
                 if isinstance(depth, int):
                     one = replace(one, link_depth=min(one.link_depth or depth, depth))
-                if path:
-                    self.known[path] = one
+                self.known[path] = one
             if name == "fetch_note":
                 path = str(answer.get("path", ""))
                 self.known[path] = replace(self._metadata(path), fetched=True)

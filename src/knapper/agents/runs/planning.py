@@ -74,12 +74,12 @@ def is_high_impact(part: str, impact: Impact, depth: int, needs: Dependencies) -
     """
     if depth > MAX_IMPACT_DEPTH:
         return False
-    siblings = len(needs.keys() - {part})
-    needing: set[str] = set()
-    # Directly, then through those found before.
-    while more := {one for one, own in needs.items() if not {part, *needing}.isdisjoint(own)} - needing - {part}:
-        needing |= more
-    return impact != "none" or (siblings >= _MIN_SIBLINGS and len(needing) >= _NEEDED_SHARE * siblings)
+    # The part itself, then those that need it directly, then those that need these.
+    reached = {part}
+    while more := {one for one, own in needs.items() if one not in reached and not reached.isdisjoint(own)}:
+        reached |= more
+    siblings, needing = len(needs.keys() - {part}), len(reached) - 1
+    return impact != "none" or (siblings >= _MIN_SIBLINGS and needing >= _NEEDED_SHARE * siblings)
 
 
 MAX_PARTS: Final = 8
