@@ -497,7 +497,8 @@ class AppOpenedLater:
                 if repr(error) != self._logged:
                     LOG.exception("MCP can't be opened; a request after %.0f s tries again", self._retry_pause_s)
                 self._logged, self._retry_at = repr(error), time.monotonic() + self._retry_pause_s
-                self._is_wanted.clear()
+                if not is_over.is_set():  # else nobody sets it again
+                    self._is_wanted.clear()
                 opened.set_exception(error)  # which each request of the next while raises
                 _ = opened.exception()
             _ = await self._is_wanted.wait()

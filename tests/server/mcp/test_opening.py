@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -150,6 +151,23 @@ def test_a_server_ends_after_its_mcp_could_not_be_opened_again() -> None:
             return [*await asyncio.gather(asked(later), asked(later), return_exceptions=True)]
 
     assert [str(error) for error in asyncio.run(run())] == ["no tools", "no tools"]
+
+
+def test_a_server_ends_while_its_mcp_cannot_be_opened() -> None:
+    is_making, may_fail = threading.Event(), threading.Event()
+
+    def make() -> Starlette:
+        is_making.set()
+        _ = may_fail.wait()
+        raise ValueError("no tools")
+
+    async def run() -> None:
+        async with lifecycle.AppOpenedLater(make, StopSignal(), FIRST).run():
+            _ = await asyncio.to_thread(is_making.wait)
+            _ = asyncio.get_running_loop().call_soon(may_fail.set)
+
+    asyncio.run(run())
+    assert may_fail.is_set()
 
 
 def test_a_client_that_goes_while_it_opens_takes_nobody_along() -> None:

@@ -26,7 +26,7 @@ from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import STRING, RouteSpec
+from knapper.server.http.openapi import STRING, STRINGS, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -324,7 +324,6 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
     return rows
 
 
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
 _HISTORY_PARAMETERS: Final = (
     Parameter(
         name="limit",
@@ -359,15 +358,15 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
             "type": "boolean",
             "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
         },
-        "notes": {**_STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
+        "notes": {**STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
         "note_count": {"type": "integer"},
         "session_id": STRING,
         "run_id": STRING,
         "schedule": STRING,
         "proposal_id": STRING,
         "change_id": STRING,
-        "proposals": {**_STRINGS, "description": "What a turn proposed."},
-        "changes": {**_STRINGS, "description": "What a turn changed, or an undo took back."},
+        "proposals": {**STRINGS, "description": "What a turn proposed."},
+        "changes": {**STRINGS, "description": "What a turn changed, or an undo took back."},
         "model": STRING,
         "tokens": {"type": "integer"},
         "cost_usd": {"type": "number"},

@@ -17,6 +17,7 @@ from knapper.server.http.openapi import (
     INTEGER,
     OBJECTS,
     STRING,
+    STRINGS,
     json_content,
     object_schema,
     page_content,
@@ -24,7 +25,6 @@ from knapper.server.http.openapi import (
 )
 from knapper.tools.context import SCRIPT_PROFILES
 
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": STRING}
 _OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
@@ -40,16 +40,16 @@ _OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
     "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
     "proposed_edits": OBJECTS,
     "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
-    "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
+    "proposals": {**STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
     "waiting": {
         **OBJECTS,
         "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
     },
-    "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
+    "opened": {**STRINGS, "description": "Notes to be opened for the person."},
     "citations": OBJECTS,
     "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
     "question": _QUESTION_SCHEMA,
-    "notices": _STRINGS,
+    "notices": STRINGS,
     "usage": _OBJECT,
     "model": STRING,
     "session_id": STRING,
@@ -101,7 +101,7 @@ CONTEXT_CONTENT: Final = openapi.json_content(
             "items": {"type": "object", "required": ["path", "source", "why", "tokens"]},
         },
         "tokens": {"type": "integer", "description": "Of all that goes in, roughly."},
-        "notices": _STRINGS,
+        "notices": STRINGS,
         "cut": {"type": ["string", "null"], "description": "The note of which only the beginning goes in."},
         "limit": INTEGER,
         "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
@@ -137,7 +137,7 @@ PRESET_PARAMETERS: Final = (
     Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
 )
 PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {"name": STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
+    {"name": STRING, "scope": _OBJECT, "rules": _OBJECT, "added": STRINGS, "toggles": _OBJECT}
 )
 SWITCHES_CONTENT: Final = openapi.json_content(
     {"switches": {**_OBJECT, "description": "scout, web and task, as kept; PUT takes them so."}}
@@ -151,8 +151,8 @@ DEFAULTS_CONTENT: Final = openapi.json_content(
             "description": "The lowest and the highest of each number.",
             "additionalProperties": _RANGE_SCHEMA,
         },
-        "editable": _STRINGS,
-        "can": {**_STRINGS, "description": "What edits of this client may do at all."},
+        "editable": STRINGS,
+        "can": {**STRINGS, "description": "What edits of this client may do at all."},
         "model": {"type": "string", "description": "The model's name; empty where none can answer."},
         "web": {"type": "boolean", "description": "Whether the owner allows the web."},
         "problems": {
@@ -416,7 +416,7 @@ _CHECKPOINTS: Final[Mapping[str, Any]] = {
             "node_id": STRING,
             "id": STRING,
             "question": STRING,
-            "options": _STRINGS,
+            "options": STRINGS,
             "answer": STRING,
             "unattended": BOOLEAN,
         }
@@ -431,7 +431,7 @@ _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
     "state": {"enum": ["pending", "running", "done", "partial", "failed", "blocked", "cut"]},
     "reason": {"type": "string", "description": "Why it has no answer, or a part of one."},
     "cached": BOOLEAN,
-    "children": _STRINGS,
+    "children": STRINGS,
     "score": {"type": ["number", "null"], "description": "Of what was found, 0 to 1; null before."},
     "tier": {"type": "string", "description": "Empty where the first attempt did; A, B, C or direct otherwise."},
     "citation_count": INTEGER,
@@ -457,11 +457,11 @@ _RETRIEVAL: Final[Mapping[str, Any]] = object_schema(
         },
         "sources": _SOURCES,
         "context_chars": INTEGER,
-        "notes": _STRINGS,
+        "notes": STRINGS,
     }
 )
 _QUESTION: Final[Mapping[str, Any]] = object_schema(
-    {"question": STRING, "options": _STRINGS, "answer": STRING, "unattended": BOOLEAN}
+    {"question": STRING, "options": STRINGS, "answer": STRING, "unattended": BOOLEAN}
 )
 
 _STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
@@ -472,9 +472,9 @@ _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "code_mode": BOOLEAN,
     "model": STRING,
     "client": {"type": "string", "description": "On whose behalf it is."},
-    "also": {**_STRINGS, "description": "Other vaults that it looks through."},
+    "also": {**STRINGS, "description": "Other vaults that it looks through."},
     "state": {"enum": [*_STATES]},
-    "reasons": {**_STRINGS, "description": "Why it isn't complete."},
+    "reasons": {**STRINGS, "description": "Why it isn't complete."},
     "limits": _LIMITS,
     "created": STRING,
     "updated": STRING,
@@ -504,8 +504,8 @@ NODE_CONTENT: Final = json_content(
         **_NODE_PROPERTIES,
         "task": STRING,
         "why": {"type": "string", "description": "Why it is split, or isn't."},
-        "hard": {**_STRINGS, "description": "Nodes whose answers it needs."},
-        "soft": {**_STRINGS, "description": "Nodes whose answers help it."},
+        "hard": {**STRINGS, "description": "Nodes whose answers it needs."},
+        "soft": {**STRINGS, "description": "Nodes whose answers help it."},
         "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
         "high_impact": BOOLEAN,
         "retrieval": {"anyOf": [_RETRIEVAL, {"type": "null"}]},
@@ -515,7 +515,7 @@ NODE_CONTENT: Final = json_content(
         "sources": _SOURCES,
         "checkpoint": {"anyOf": [_QUESTION, {"type": "null"}]},
         "usage": SPENT_SCHEMA,
-        "notes": _STRINGS,
+        "notes": STRINGS,
     }
 )
 USED_NOTES_CONTENT: Final = json_content(
@@ -530,7 +530,7 @@ USED_NOTES_CONTENT: Final = json_content(
                         "enum": ["cited", "found", "read"],
                         "description": "Cited by an answer, found by a retrieval, or looked at: the closest of them.",
                     },
-                    "nodes": {**_STRINGS, "description": "The nodes that used it so."},
+                    "nodes": {**STRINGS, "description": "The nodes that used it so."},
                 }
             ),
             "description": "Each once; cited ones first.",
@@ -542,7 +542,7 @@ STALE_CONTENT: Final = json_content(
         "id": STRING,
         "stale": {
             "type": "object",
-            "additionalProperties": _STRINGS,
+            "additionalProperties": STRINGS,
             "description": "By the nodes' ids, the notes that have changed since.",
         },
     }
@@ -558,7 +558,7 @@ OPTIONS_CONTENT: Final = json_content(
         "strategies": _list_of({"name": STRING, "summary": STRING, "own": BOOLEAN}),
         "strategy": {"type": "string", "description": "The one that is taken where none is said."},
         "code_mode": BOOLEAN,
-        "profiles": _STRINGS,
+        "profiles": STRINGS,
         "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
         "ranges": {
             "type": "object",
