@@ -199,6 +199,23 @@ def test_a_person_is_asked_before_an_empty_folder_empties_the_index(
     assert files == left
 
 
+def test_a_disk_that_is_not_mounted_is_told_by_searches_status_and_doctor(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unmount(vault)
+    told: dict[str, str] = {}
+    for command in (["search", "note"], ["find"], ["status"], ["doctor"]):
+        main.run(["-v", str(vault), *command])
+        captured = capsys.readouterr()
+        told[command[0]] = captured.out + captured.err
+
+    question = "the vault's folder is empty, so answers are of what was indexed last: is its disk mounted?"
+    assert [question in told[name] for name in ("search", "find", "status")] == [True] * 3
+    assert "but the vault's folder is empty" in told["doctor"]
+    assert "mount its disk; if you deleted the notes, `knap index --full` empties the index too" in told["doctor"]
+    assert not any("changed file" in text for text in told.values())
+
+
 def test_an_index_of_an_empty_folder_is_emptied_where_that_is_asked_for(vault: Path) -> None:
     unmount(vault)
 

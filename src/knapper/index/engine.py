@@ -441,7 +441,13 @@ class Engine:
         return self._freshness(plan.count_visible_to(policy), unchecked=unchecked)
 
     def _freshness(self, stale: int, *, unchecked: bool = False) -> Freshness:
-        return Freshness(stale=stale, unchecked=unchecked, incomplete=not self.is_complete, damaged=bool(self.damage))
+        return Freshness(
+            stale=stale,
+            unchecked=unchecked,
+            incomplete=not self.is_complete,
+            damaged=bool(self.damage),
+            emptied=bool(stale) and refresh.is_emptied(self.view.root, self.store.count_files),
+        )
 
     @contextlib.contextmanager
     def followed_by(self, feed: ChangeFeed) -> Generator[None]:

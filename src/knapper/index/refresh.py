@@ -197,6 +197,8 @@ class Freshness:
     """The index has to be rebuilt, and answers may be wrong until then."""
     filling: bool = False
     """A process is indexing the missing files, or embedding what waits for it, right now."""
+    emptied: bool = False
+    """The vault's folder is empty, and wasn't: its disk may not be mounted."""
     pending: int = 0
     """Chunks without a vector, which search by meaning can't find yet."""
     as_of: str = ""
@@ -298,6 +300,17 @@ _MANY_FILES = 10
 """From how many files on an empty folder is more likely a disk that isn't mounted."""
 
 
+def is_emptied(root: Path, count_missing: Callable[[], int]) -> bool:
+    """Return whether a folder is empty that was full of indexed files; arguments as for `check_not_emptied`."""
+    try:
+        with os.scandir(root) as entries:
+            is_empty = next(entries, None) is None
+    except OSError:
+        # The walk over the folder reports why it can't be read.
+        return False
+    return is_empty and count_missing() >= _MANY_FILES
+
+
 def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
     """Refuse to take an empty folder for a vault of which every note was deleted: its disk may not be mounted.
 
@@ -308,17 +321,9 @@ def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
     Raises:
         StorageError: The folder is empty, and was full of files.
     """
-    try:
-        with os.scandir(root) as entries:
-            if next(entries, None) is not None:
-                return
-    except OSError:
-        # The walk over the folder reports why it can't be read.
-        return
-    count = count_missing()
-    if count >= _MANY_FILES:
+    if is_emptied(root, count_missing):
         raise StorageError(
-            f"the vault's folder is empty, but {count} of its files are in the index",
+            f"the vault's folder is empty, but {count_missing()} of its files are in the index",
             code="vault_empty",
             hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
         )

@@ -364,6 +364,8 @@ def freshness_notes(freshness: Freshness, remarks: Sequence[str] = ()) -> list[s
     elif freshness.incomplete:
         remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
         notes.append(f"the index isn't complete yet: {remedy}")
+    elif freshness.emptied:
+        notes.append("the vault's folder is empty, so answers are of what was indexed last: is its disk mounted?")
     elif freshness.stale:
         remedy = "being indexed right now; ask again later" if freshness.filling else _REMEDY
         files = "1 changed file isn't" if freshness.stale == 1 else f"{freshness.stale:,} changed files aren't"

@@ -302,9 +302,12 @@ def check_index(settings: Settings) -> CheckResult:
     if not status.complete:
         return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
     lacks = [f"{status.pending} waiting for embedding"] if status.pending else []
-    if freshness.stale:
+    if freshness.stale and not freshness.emptied:
         lacks.append(f"{pluralize(freshness.stale, 'changed file')} not in it yet")
     text = ", ".join([pluralize(status.notes, "note"), pluralize(status.chunks, "chunk"), *lacks])
+    if freshness.emptied:
+        hint = "mount its disk; if you deleted the notes, `knap index --full` empties the index too"
+        return CheckResult(name="index", state="warn", text=f"{text}, but the vault's folder is empty", hint=hint)
     if freshness.unchecked and settings.vault.has_files:
         text += "; not every file could be checked for changes in the time of a search"
     if status.pending and not settings.vault.has_files:
