@@ -283,6 +283,16 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(
     assert vault.is_dir()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a signal to a thread")
+def test_ctrl_c_stops_a_task_and_says_so(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "Plan.md").write_text("# Plan\n", encoding="utf-8")
+    with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
+        press(lambda: bool(server.asked))
+        code = main.run(["ask", "Tidy up", "--note", "Plan.md", "--model", model(server)])
+
+    assert (code, capsys.readouterr().err.splitlines()[-1]) == (130, "stopped")
+
+
 def press(when: Callable[[], bool]) -> None:
     """Press Ctrl-C once something has happened."""
 

@@ -247,6 +247,8 @@ def _report_outcome(options: GlobalOptions, hub: Hub, display: PipelineDisplay, 
         output.write(options, outcome.answer)
     for line in render_outcome(outcome_fields):
         output.note(options, output.plain(line))
+    if not finished:
+        output.note(options, "stopped")
     if finished and output.can_ask():
         for proposal in outcome.proposals:
             if output.confirm(f"Review {proposal} now?"):
