@@ -372,6 +372,28 @@ def test_on_a_full_disk_earlier_files_are_read_and_stay(tmp_path: Path, monkeypa
     assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
 
 
+def test_earlier_files_for_which_there_is_no_space_are_read_and_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_limited(path: Path, schema: str | tuple[str, ...], version: int) -> storage.SharedDatabase:
+        database = open_shared_database(path, schema, version)
+        with database.reading() as limited:
+            limited.execute("PRAGMA max_page_count = 30").fetchone()
+        return database
+
+    leave(tmp_path, turns=400)
+    monkeypatch.setattr(storage, "open_shared_database", open_limited)
+    with opened(tmp_path) as work:
+        assert sessions_of(work).get("-own").turns == 400
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
+
+    monkeypatch.undo()
+    with opened(tmp_path) as work:
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert earlier_in(tmp_path) == set()
+
+
 def test_a_client_sees_nothing_of_the_sessions_of_another(tmp_path: Path) -> None:
     with opened(tmp_path) as work:
         theirs = sessions_of(work, "mcp")

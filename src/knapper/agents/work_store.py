@@ -281,7 +281,8 @@ class _EarlierFile:
             hint = "if it is a copy of another one, move it elsewhere"
             raise StorageError(f"'{self.path}' has entries that are in '{WORK_FILE}' already", hint=hint) from error
         finally:
-            target.execute("RELEASE file")
+            if target.in_transaction:  # SQLite ends it itself where the disk is full
+                target.execute("RELEASE file")
 
     def _read(self, source: sqlite3.Connection, select: str) -> Iterator[dict[str, object]]:
         with storage.storage_errors(self.path):
