@@ -322,6 +322,20 @@ def test_a_file_that_an_earlier_version_has_open_waits_for_its_end(tmp_path: Pat
     assert earlier_in(tmp_path) == set()
 
 
+def test_what_an_earlier_version_had_open_is_brought_over_in_a_file_that_stays_open(tmp_path: Path) -> None:
+    leave(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "presets.db", isolation_level=None)) as other:
+        _ = other.execute("SELECT * FROM presets").fetchall()
+        work = open_work(tmp_path)
+        with pytest.raises(StorageError, match="still using"):
+            _ = Presets(work)
+    try:
+        assert [preset.name for preset in Presets(work).list()] == ["Work"]
+    finally:
+        work.shut()
+    assert earlier_in(tmp_path) == set()
+
+
 def test_sessions_of_an_earlier_version_that_was_used_in_between_come_beside_the_others(tmp_path: Path) -> None:
     with opened(tmp_path) as work:
         first, default = sessions_of(work).by_file(FileIdentity(path="A.md")), sessions_of(work).without_file()

@@ -114,17 +114,25 @@ class WorkStore:
     folder: Path
     """The vault's state folder."""
     database: SharedDatabase
-    left: Mapping[Path, StorageError] = field(default_factory=dict[Path, StorageError])
-    """Files of earlier versions that couldn't be brought over, and why."""
+    left: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
+    """Files of earlier versions that couldn't be brought over when that was last tried, and why."""
 
     def holding(self, kind: WorkKind, client: str = "") -> SharedDatabase:
         """Return the database, which holds all of a kind that a client has; an empty name is for the vault's own.
 
         Raises:
-            StorageError: An earlier version's file of it couldn't be brought over.
+            StorageError: An earlier version's file of it can't be brought over.
+            ConflictError: Another process has been writing for too long.
         """
         folder = self.folder / _CLIENTS_FOLDER / client_key(client) if client else self.folder
-        if error := self.left.get(folder / _EARLIER_FILES[kind]):
+        path = folder / _EARLIER_FILES[kind]
+        if path in self.left and not self.database.is_read_only:
+            # Whoever had the file open may have ended since, or it may have been repaired.
+            left = _bring_over(self.folder, self.database, wait_s=0)
+            self.left.update(left)
+            for brought in self.left.keys() - left.keys():  # one that stays isn't missing meanwhile: threads share this
+                _ = self.left.pop(brought, None)
+        if error := self.left.get(path):
             raise error
         return self.database
 
@@ -351,15 +359,20 @@ def _find_earlier(folder: Path) -> Iterator[_EarlierFile]:
                 yield _EarlierFile(path=path, kind=kind, client_key=path.parent.name)
 
 
-def _bring_over(folder: Path, database: SharedDatabase) -> dict[Path, StorageError]:
+def _bring_over(folder: Path, database: SharedDatabase, *, wait_s: float = _IN_USE_S) -> dict[Path, StorageError]:
     """Copy the rows of earlier versions' files, all in one transaction, and then remove the files.
+
+    Args:
+        folder: The vault's state folder.
+        database: The one file.
+        wait_s: How long to wait for processes that have the files open, in seconds.
 
     Returns:
         The files that stay, and why: damaged ones, for example, until they are repaired.
     """
     left: dict[Path, StorageError] = {}
     brought: list[Path] = []
-    deadline = time.monotonic() + _IN_USE_S
+    deadline = time.monotonic() + wait_s
     with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S):
         with ExitStack() as stack, database.writing() as target:
             # Looked for again under the lock: another process may have brought them over meanwhile.
