@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
@@ -406,6 +408,20 @@ def test_earlier_files_for_which_there_is_no_space_are_read_and_stay(
     with opened(tmp_path) as work:
         assert sessions_of(work, "http").get("http-own").turns == 400
     assert earlier_in(tmp_path) == set()
+
+
+def test_a_disk_without_space_for_earlier_files_is_not_filled_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell_little(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=300_000)
+
+    leave(tmp_path, turns=400)
+    monkeypatch.setattr(shutil, "disk_usage", tell_little)
+    with opened(tmp_path) as work:
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert sum(path.stat().st_size for path in tmp_path.glob(f"{WORK_FILE}*")) < 300_000
+    assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
 
 
 def test_a_client_sees_nothing_of_the_sessions_of_another(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -162,7 +163,7 @@ def open_work(folder: Path) -> WorkStore:
         return WorkStore(folder=folder, database=database)
     with ExitStack() as stack:
         _ = stack.callback(database.shut)
-        if not database.is_read_only:
+        if not database.is_read_only and _has_space(folder):
             try:
                 left = _bring_over(folder, database)
             except StorageError as error:
@@ -357,6 +358,19 @@ def _find_earlier(folder: Path) -> Iterator[_EarlierFile]:
         for kind, name in _EARLIER_FILES.items():
             if path.name == name:
                 yield _EarlierFile(path=path, kind=kind, client_key=path.parent.name)
+
+
+def _has_space(folder: Path) -> bool:
+    """Return whether what earlier versions stored fits on the disk once more; trying it all the same would fill it.
+
+    The rows are in the log until the files are removed, and only then take place in the file itself.
+    """
+    needed = 0
+    for earlier in _find_earlier(folder):
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(OSError):  # another process has brought it over meanwhile
+                needed += Path(f"{earlier.path}{suffix}").stat().st_size
+    return shutil.disk_usage(folder).free > needed + needed // 8
 
 
 def _bring_over(folder: Path, database: SharedDatabase, *, wait_s: float = _IN_USE_S) -> dict[Path, StorageError]:
