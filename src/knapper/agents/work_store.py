@@ -193,6 +193,20 @@ def has_sessions(folder: Path, client: str) -> bool:
     return _is_found(folder, _FIND_CLIENT, (key,))
 
 
+def check_earlier(folder: Path) -> None:
+    """Bring over what earlier versions stored, if there is any.
+
+    Raises:
+        StorageError: One of their files stays, or the file can't be used.
+        ConflictError: Another process has been writing for too long.
+    """
+    if any(_find_earlier(folder)):
+        work = open_work(folder)
+        work.shut()
+        for error in work.left.values():
+            raise error
+
+
 def _is_found(folder: Path, sql: str, values: tuple[str, ...]) -> bool:
     path = folder / WORK_FILE
     connect = storage.connect_to_read if os.access(folder, os.W_OK) else storage.open_to_read
