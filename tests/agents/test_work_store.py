@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
@@ -322,6 +324,20 @@ def test_a_file_that_an_earlier_version_has_open_waits_for_its_end(tmp_path: Pat
     assert earlier_in(tmp_path) == set()
 
 
+def test_what_an_earlier_version_had_open_is_brought_over_in_a_file_that_stays_open(tmp_path: Path) -> None:
+    leave(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "presets.db", isolation_level=None)) as other:
+        _ = other.execute("SELECT * FROM presets").fetchall()
+        work = open_work(tmp_path)
+        with pytest.raises(StorageError, match="still using"):
+            _ = Presets(work)
+    try:
+        assert [preset.name for preset in Presets(work).list()] == ["Work"]
+    finally:
+        work.shut()
+    assert earlier_in(tmp_path) == set()
+
+
 def test_sessions_of_an_earlier_version_that_was_used_in_between_come_beside_the_others(tmp_path: Path) -> None:
     with opened(tmp_path) as work:
         first, default = sessions_of(work).by_file(FileIdentity(path="A.md")), sessions_of(work).without_file()
@@ -369,6 +385,42 @@ def test_on_a_full_disk_earlier_files_are_read_and_stay(tmp_path: Path, monkeypa
         with pytest.raises(StorageError):
             _ = sessions_of(work).begin()
 
+    assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
+
+
+def test_earlier_files_for_which_there_is_no_space_are_read_and_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_limited(path: Path, schema: str | tuple[str, ...], version: int) -> storage.SharedDatabase:
+        database = open_shared_database(path, schema, version)
+        with database.reading() as limited:
+            limited.execute("PRAGMA max_page_count = 30").fetchone()
+        return database
+
+    leave(tmp_path, turns=400)
+    monkeypatch.setattr(storage, "open_shared_database", open_limited)
+    with opened(tmp_path) as work:
+        assert sessions_of(work).get("-own").turns == 400
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
+
+    monkeypatch.undo()
+    with opened(tmp_path) as work:
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert earlier_in(tmp_path) == set()
+
+
+def test_a_disk_without_space_for_earlier_files_is_not_filled_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell_little(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=300_000)
+
+    leave(tmp_path, turns=400)
+    monkeypatch.setattr(shutil, "disk_usage", tell_little)
+    with opened(tmp_path) as work:
+        assert sessions_of(work, "http").get("http-own").turns == 400
+    assert sum(path.stat().st_size for path in tmp_path.glob(f"{WORK_FILE}*")) < 300_000
     assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
 
 

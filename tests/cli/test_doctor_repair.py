@@ -24,6 +24,7 @@ from knapper.errors import StorageError
 from knapper.system import private
 from knapper.tools import files
 from tests import states
+from tests.agents import earlier_files
 from tests.index import worlds
 
 CHANGES = 60
@@ -256,6 +257,23 @@ def test_a_journal_that_is_just_being_made_is_no_emptied_one(vault: Path, monkey
 
     storage.check_emptied(path)
     assert path.read_bytes() == content
+
+
+def test_a_file_of_an_earlier_version_that_cannot_be_brought_over_is_told(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder_of(vault) / "sessions.db"
+    rows = {"sessions": [earlier_files.session("s1")]}
+    earlier_files.write(path, rows)
+    assert doctor(capsys, vault)[1]["data"]["state"] == "ok"
+    earlier_files.write(path, rows)
+    path.chmod(0o600)
+    code, checks = doctor(capsys, vault)
+
+    assert (code, checks["data"]["state"]) == (1, "fail")
+    assert checks["data"]["text"].endswith("has entries that are in 'work.db' already")
+    path.unlink()
+    assert doctor(capsys, vault)[1]["data"]["state"] == "ok"
 
 
 def test_a_damaged_index_is_built_anew_by_a_repair(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -114,17 +115,25 @@ class WorkStore:
     folder: Path
     """The vault's state folder."""
     database: SharedDatabase
-    left: Mapping[Path, StorageError] = field(default_factory=dict[Path, StorageError])
-    """Files of earlier versions that couldn't be brought over, and why."""
+    left: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
+    """Files of earlier versions that couldn't be brought over when that was last tried, and why."""
 
     def holding(self, kind: WorkKind, client: str = "") -> SharedDatabase:
         """Return the database, which holds all of a kind that a client has; an empty name is for the vault's own.
 
         Raises:
-            StorageError: An earlier version's file of it couldn't be brought over.
+            StorageError: An earlier version's file of it can't be brought over.
+            ConflictError: Another process has been writing for too long.
         """
         folder = self.folder / _CLIENTS_FOLDER / client_key(client) if client else self.folder
-        if error := self.left.get(folder / _EARLIER_FILES[kind]):
+        path = folder / _EARLIER_FILES[kind]
+        if path in self.left and not self.database.is_read_only:
+            # Whoever had the file open may have ended since, or it may have been repaired.
+            left = _bring_over(self.folder, self.database, wait_s=0)
+            self.left.update(left)
+            for brought in self.left.keys() - left.keys():  # one that stays isn't missing meanwhile: threads share this
+                _ = self.left.pop(brought, None)
+        if error := self.left.get(path):
             raise error
         return self.database
 
@@ -154,7 +163,7 @@ def open_work(folder: Path) -> WorkStore:
         return WorkStore(folder=folder, database=database)
     with ExitStack() as stack:
         _ = stack.callback(database.shut)
-        if not database.is_read_only:
+        if not database.is_read_only and _has_space(folder):
             try:
                 left = _bring_over(folder, database)
             except StorageError as error:
@@ -182,6 +191,20 @@ def has_sessions(folder: Path, client: str) -> bool:
     if any(earlier.kind == "sessions" and earlier.client_key == key for earlier in _find_earlier(folder)):
         return True
     return _is_found(folder, _FIND_CLIENT, (key,))
+
+
+def check_earlier(folder: Path) -> None:
+    """Bring over what earlier versions stored, if there is any.
+
+    Raises:
+        StorageError: One of their files stays, or the file can't be used.
+        ConflictError: Another process has been writing for too long.
+    """
+    if any(_find_earlier(folder)):
+        work = open_work(folder)
+        work.shut()
+        for error in work.left.values():
+            raise error
 
 
 def _is_found(folder: Path, sql: str, values: tuple[str, ...]) -> bool:
@@ -281,7 +304,8 @@ class _EarlierFile:
             hint = "if it is a copy of another one, move it elsewhere"
             raise StorageError(f"'{self.path}' has entries that are in '{WORK_FILE}' already", hint=hint) from error
         finally:
-            target.execute("RELEASE file")
+            if target.in_transaction:  # SQLite ends it itself where the disk is full
+                target.execute("RELEASE file")
 
     def _read(self, source: sqlite3.Connection, select: str) -> Iterator[dict[str, object]]:
         with storage.storage_errors(self.path):
@@ -350,15 +374,33 @@ def _find_earlier(folder: Path) -> Iterator[_EarlierFile]:
                 yield _EarlierFile(path=path, kind=kind, client_key=path.parent.name)
 
 
-def _bring_over(folder: Path, database: SharedDatabase) -> dict[Path, StorageError]:
+def _has_space(folder: Path) -> bool:
+    """Return whether what earlier versions stored fits on the disk once more; trying it all the same would fill it.
+
+    The rows are in the log until the files are removed, and only then take place in the file itself.
+    """
+    needed = 0
+    for earlier in _find_earlier(folder):
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(OSError):  # another process has brought it over meanwhile
+                needed += Path(f"{earlier.path}{suffix}").stat().st_size
+    return shutil.disk_usage(folder).free > needed + needed // 8
+
+
+def _bring_over(folder: Path, database: SharedDatabase, *, wait_s: float = _IN_USE_S) -> dict[Path, StorageError]:
     """Copy the rows of earlier versions' files, all in one transaction, and then remove the files.
+
+    Args:
+        folder: The vault's state folder.
+        database: The one file.
+        wait_s: How long to wait for processes that have the files open, in seconds.
 
     Returns:
         The files that stay, and why: damaged ones, for example, until they are repaired.
     """
     left: dict[Path, StorageError] = {}
     brought: list[Path] = []
-    deadline = time.monotonic() + _IN_USE_S
+    deadline = time.monotonic() + wait_s
     with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S):
         with ExitStack() as stack, database.writing() as target:
             # Looked for again under the lock: another process may have brought them over meanwhile.

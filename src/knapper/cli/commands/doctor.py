@@ -17,7 +17,7 @@ import click
 import watchfiles
 
 from knapper import app, extras
-from knapper.agents import stages
+from knapper.agents import stages, work_store
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName
 from knapper.app import clients, e5_model, models
@@ -348,6 +348,10 @@ def check_databases(settings: Settings) -> CheckResult:
         kept = f"keeps the damaged file in {' and '.join(folders)}"
         hint = f"{_REPAIR}: it saves what can be read{filled}, and {kept}"
         return CheckResult(name="data", state="fail", text=text, hint=hint)
+    try:
+        work_store.check_earlier(loading.state_folder(settings))
+    except KnapError as error:
+        return failed_check("data", error)
     journal = loading.state_folder(settings) / JOURNAL_FILE
     if not paths:
         return CheckResult(name="data", state="ok", text="there is none yet")
