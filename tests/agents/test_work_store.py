@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Presets
+from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
 from knapper.agents.runs.store import RunStore
 from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
@@ -464,6 +464,25 @@ def test_switches_are_each_clients_own_and_presets_the_vaults(tmp_path: Path) ->
         assert Presets(work, "http").toggles(AgentToggles()) == AgentToggles(scout=True)
         assert Presets(work, "mcp").toggles(AgentToggles()) == AgentToggles()
         assert Presets(work).toggles(AgentToggles()) == AgentToggles(web=True)
+
+
+@pytest.mark.parametrize(("text", "names"), [("{}", ["Plan", "Plan (2)"]), ("same", ["Plan"])])
+def test_a_preset_that_an_earlier_version_saved_in_between_is_kept_beside_the_newer(
+    tmp_path: Path, text: str, names: list[str]
+) -> None:
+    with opened(tmp_path) as work:
+        Presets(work).save(Preset(name="Plan", toggles=AgentToggles(scout=True)))
+        with work.database.reading() as database:
+            stored = str(database.execute("SELECT said FROM presets").fetchone()[0])
+    said = stored if text == "same" else text
+    earlier_files.write(tmp_path / "presets.db", {"presets": [("plan", "Plan", said)], "switches": []})
+
+    with opened(tmp_path) as work:
+        presets = Presets(work)
+
+        assert [one.name for one in presets.list()] == names
+        assert presets.find("plan").toggles == AgentToggles(scout=True)
+        assert presets.find(names[-1].lower()).toggles.scout is (text == "same")
 
 
 def test_a_chat_and_a_run_write_at_once(tmp_path: Path) -> None:

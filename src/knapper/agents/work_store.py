@@ -265,6 +265,12 @@ _COPIES: Final[Mapping[WorkKind, tuple[tuple[str, str], ...]]] = {
     ),
     "paused": (("SELECT * FROM paused", "INSERT INTO paused VALUES (:id, :client, :at, :question, :request, :state)"),),
     "presets": (
+        (
+            "SELECT * FROM presets WHERE :client_key = ''",
+            # Where an earlier version was used in between, its preset of the same name is kept beside the newer one.
+            "INSERT OR REPLACE INTO presets SELECT key || ' (2)', :name || ' (2)',"
+            " json_set(:said, '$.name', :name || ' (2)') FROM presets WHERE key = :key AND said <> :said",
+        ),
         ("SELECT * FROM presets WHERE :client_key = ''", "INSERT OR IGNORE INTO presets VALUES (:key, :name, :said)"),
         ("SELECT * FROM switches", "INSERT OR IGNORE INTO switches VALUES (:client_key, :name, :is_on)"),
     ),
