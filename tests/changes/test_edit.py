@@ -16,7 +16,7 @@ def test_the_one_place_where_the_text_stands_is_changed() -> None:
 
 
 def test_text_that_stands_several_times_is_refused_with_its_lines() -> None:
-    with pytest.raises(Ambiguous, match="occurs 3 times, in lines 1, 1, 2") as caught:
+    with pytest.raises(Ambiguous, match="occurs 3 times, in lines 1, 2") as caught:
         replaced(b"a a\na\n", "a", "b")
 
     assert caught.value.details == {"lines": [1, 1, 2]}

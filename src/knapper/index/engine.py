@@ -360,7 +360,7 @@ class Engine:
             pending = self._embed_inline() if meaning else 0
             if pending and policy is not None and not policy.sees_all:
                 pending = self.status(Filter(policy=policy)).pending
-            is_filling = (bool(checked.stale or pending) or checked.incomplete) and self.is_being_filled
+            is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
             # A file that is hidden from the client, and that the index lacks, has no part in its answer.
             as_of: dt.datetime | None = began
             if not checked.is_current:

@@ -196,7 +196,7 @@ class Freshness:
     damaged: bool = False
     """The index has to be rebuilt, and answers may be wrong until then."""
     filling: bool = False
-    """A process is indexing the missing files, or embedding what waits for it, right now."""
+    """A process is indexing the missing files right now."""
     emptied: bool = False
     """The vault's folder is empty, and wasn't: its disk may not be mounted."""
     pending: int = 0
