@@ -82,7 +82,7 @@ def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[object, ...]]]:
-    """Give what is stored once all was brought over."""
+    """Return what is stored once everything is migrated."""
     folder = tmp_path_factory.mktemp("whole")
     leave(folder)
     open_work(folder).shut()
@@ -93,7 +93,7 @@ def earlier_in(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*.db*")} - {WORK_FILE}
 
 
-def test_what_earlier_versions_kept_is_brought_over_as_it_was(tmp_path: Path) -> None:
+def test_what_earlier_versions_kept_is_migrated_as_it_was(tmp_path: Path) -> None:
     leave(tmp_path)
     with opened(tmp_path) as work:
         for owner in ("", *CLIENTS):
@@ -208,7 +208,7 @@ def test_killed_anywhere_nothing_is_lost_or_there_twice(
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_two_processes_at_once_bring_it_over_once(tmp_path: Path, whole: dict[str, list[tuple[object, ...]]]) -> None:
+def test_two_processes_at_once_migrate_it_once(tmp_path: Path, whole: dict[str, list[tuple[object, ...]]]) -> None:
     leave(tmp_path)
     command = [sys.executable, "-c", KILLED, str(tmp_path), "-1"]
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
@@ -240,7 +240,7 @@ def test_a_deleted_session_stays_deleted_where_the_system_does_not_let_go_of_the
     assert earlier_in(tmp_path) == set()
 
 
-def test_an_earlier_version_does_not_open_what_is_being_brought_over(
+def test_an_earlier_version_does_not_open_what_is_being_migrated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(tmp_path)
@@ -280,7 +280,7 @@ def test_a_damaged_file_is_told_and_kept_and_the_rest_is_there(tmp_path: Path, n
     assert earlier_in(tmp_path) == set()
 
 
-def test_what_a_repair_saves_is_brought_over(tmp_path: Path) -> None:
+def test_what_a_repair_saves_is_migrated(tmp_path: Path) -> None:
     leave(tmp_path, turns=400)
     path = tmp_path / "sessions.db"
     content = bytearray(path.read_bytes())
@@ -324,7 +324,7 @@ def test_a_file_that_an_earlier_version_has_open_waits_for_its_end(tmp_path: Pat
     assert earlier_in(tmp_path) == set()
 
 
-def test_what_an_earlier_version_had_open_is_brought_over_in_a_file_that_stays_open(tmp_path: Path) -> None:
+def test_what_an_earlier_version_had_open_is_migrated_while_the_new_file_stays_open(tmp_path: Path) -> None:
     leave(tmp_path)
     with closing(sqlite3.connect(tmp_path / "presets.db", isolation_level=None)) as other:
         _ = other.execute("SELECT * FROM presets").fetchall()
