@@ -226,7 +226,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect_memory() -> sqlite3.Connection:
-    """Open an empty database in the memory."""
+    """Open an empty database in memory."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
     return database
@@ -340,7 +340,8 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            copy.execute(_LEFT_OUT.get(path.name, "SELECT 0"))
+            if left_out := _LEFT_OUT.get(path.name):
+                copy.execute(left_out)
             verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
         if verdict != "ok":
             return verdict
@@ -640,7 +641,11 @@ def schema_version(database: sqlite3.Connection) -> int:
 
 @contextmanager
 def storage_errors(path: Path) -> Generator[None]:
-    """Turn what SQLite raises into errors that name the file."""
+    """Turn what SQLite raises into errors that name the file.
+
+    Raises:
+        StorageError: SQLite can't use the file; its code is ``damaged`` where that is why.
+    """
     try:
         yield
     except sqlite3.Error as error:
