@@ -433,10 +433,7 @@ def _place_before_and_after(
             if text == before:
                 other, moved = after, start + sum(_growth(each) for each in made if each.start < start)
             elif text == after:
-                other, moved = before, start
-                for each in sorted(made, key=lambda each: each.start):
-                    if each.start < moved:
-                        moved -= _growth(each)
+                other, moved = before, _start_before(start, made)
             else:
                 continue
             stop = moved + len(one.hunk.old)
@@ -448,6 +445,14 @@ def _place_before_and_after(
 
 def _growth(splice: splices.Splice) -> int:
     return len(splice.new) - (splice.stop - splice.start)
+
+
+def _start_before(start: int, made: Sequence[splices.Splice]) -> int:
+    """Return where a place was before splices were made, none of which touches it."""
+    for each in sorted(made, key=lambda each: each.start):
+        if each.start < start:
+            start -= _growth(each)
+    return start
 
 
 def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
