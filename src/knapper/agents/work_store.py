@@ -193,7 +193,7 @@ def has_sessions(folder: Path, client: str) -> bool:
 
 
 def migrate(folder: Path) -> None:
-    """Migrate the files of earlier versions in a vault's state folder, if there are any.
+    """Migrate the files of earlier versions in a vault's state folder, where the disk has space for them.
 
     Raises:
         StorageError: One of them can't be migrated, or the file can't be used.

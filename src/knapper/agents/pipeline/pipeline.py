@@ -258,7 +258,8 @@ class PipelineRun:
         )
         if done is None:
             return outcome
-        proposals = [*([done.proposal.proposal_id] if done.proposal else []), *done.changed_blocks]
+        proposals = [done.proposal.proposal_id] if done.proposal else []
+        proposals += done.changed_blocks
         return replace(
             outcome,
             proposed_edits=[one.instruction.as_dict() for one in done.edits],
