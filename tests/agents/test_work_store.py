@@ -20,7 +20,7 @@ from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Pres
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
 from knapper.agents.runs.store import RunStore
 from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
-from knapper.agents.work_store import WORK_FILE, WorkStore, has_any, has_sessions, open_work
+from knapper.agents.work_store import WORK_FILE, WorkStore, has_any, has_sessions, migrate, open_work
 from knapper.changes.disk import repair, storage
 from knapper.changes.disk.storage import open_shared_database
 from knapper.errors import NotFound, StorageError
@@ -420,6 +420,8 @@ def test_a_disk_without_space_for_earlier_files_is_not_filled_with_them(
     monkeypatch.setattr(shutil, "disk_usage", tell_little)
     with opened(tmp_path) as work:
         assert sessions_of(work, "http").get("http-own").turns == 400
+    with pytest.raises(StorageError, match="has no space for migrating"):  # as doctor tells
+        migrate(tmp_path)
     assert sum(path.stat().st_size for path in tmp_path.glob(f"{WORK_FILE}*")) < 300_000
     assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
 

@@ -193,13 +193,18 @@ def has_sessions(folder: Path, client: str) -> bool:
 
 
 def migrate(folder: Path) -> None:
-    """Migrate the files of earlier versions in a vault's state folder, where the disk has space for them.
+    """Migrate the files of earlier versions in a vault's state folder.
 
     Raises:
-        StorageError: One of them can't be migrated, or the file can't be used.
+        StorageError: The disk has no space for that, one of them can't be migrated, or the file can't be used.
         ConflictError: Another process has been writing for too long.
     """
     if any(_find_earlier(folder)):
+        if not _has_space(folder):
+            raise StorageError(
+                f"the disk of '{folder}' has no space for migrating what earlier versions stored, so it is only read",
+                hint="free as much as those files take",
+            )
         work = open_work(folder)
         work.shut()
         for error in work.failures.values():
