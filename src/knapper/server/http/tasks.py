@@ -257,7 +257,7 @@ class _PipelineCall:
 
         No model is asked. The scout's choice can't be known in advance: only the other notes are shown.
         """
-        from knapper.app import pipelines  # noqa: PLC0415 - the same
+        from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
         def work() -> dict[str, JSONValue]:
             preview_request = self.pipelines.preview_request(read_task_order(self.args))
@@ -403,7 +403,7 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
 
 async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[JSONValue]:
-    """List runs that wait for an answer."""
+    """List runs that wait for an answer, and record that the client is shown them."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     def list_shown() -> list[PausedRun]:
