@@ -17,7 +17,7 @@ from knapper.errors import BadInput
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.vault import files, paths
@@ -123,7 +123,13 @@ _EDGE_SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["source", "target", "kind"],
 }
 _BACKLINK_PARAMETERS: Final = (
-    Parameter(name="limit", doc="Most notes; 50 where it is left out.", kind="count", minimum=1, maximum=1_000),
+    Parameter(
+        name="limit",
+        doc=f"Most notes; {PAGE_LIMIT} where it is left out.",
+        kind="count",
+        minimum=1,
+        maximum=1_000,
+    ),
     Parameter(name="offset", doc="How many to skip.", kind="count", maximum=answers.MAX_OFFSET),
     VAULT_PARAMETER,
 )
