@@ -18,7 +18,7 @@ from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.vault import files, paths
 
@@ -137,7 +137,7 @@ _LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
         "line": INTEGER,
         "text": {**STRING, "description": "The line, without the space around it."},
-        "is_embed": {"type": "boolean"},
+        "is_embed": BOOLEAN,
     }
 )
 _BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
@@ -155,9 +155,9 @@ _GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
     "by": {"enum": [*links.GRAPH_TIES]},
     "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
     "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
-    "index_stale": {"type": "boolean"},
+    "index_stale": BOOLEAN,
     "as_of": STRING,
-    "index_incomplete": {"type": "boolean"},
+    "index_incomplete": BOOLEAN,
     "pending": INTEGER,
 }
 _GRAPH_CONTENT: Final = openapi.json_content(
@@ -369,7 +369,7 @@ _BLOCK_SCHEMA: Final[Mapping[str, Any]] = {
     "properties": {
         "id": STRING,
         "type": {"type": ["string", "null"], "description": "What its edit does: add, delete or replace."},
-        "line": {"type": "integer"},
+        "line": INTEGER,
         "before": STRING,
         "after": STRING,
         "problem": {"type": "string", "description": "Why it can't be decided, such as that it was edited by hand."},
@@ -381,7 +381,7 @@ LIST_CONTENT: Final = openapi.json_content(
         "path": STRING,
         "hash": {"type": "string", "description": "Of the whole note."},
         "results": {"type": "array", "items": _BLOCK_SCHEMA},
-        "total": {"type": "integer"},
+        "total": INTEGER,
     }
 )
 WRITE_CONTENT: Final = openapi.json_content({"status": {"enum": ["applied", "planned"]}})

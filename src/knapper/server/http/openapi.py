@@ -253,7 +253,7 @@ def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -
         row: The schema of one of them.
         more: The schemas of other fields, by name.
     """
-    counts: dict[str, Any] = {each: {"type": "integer"} for each in ("total", "limit", "offset")}
+    counts: dict[str, Any] = dict.fromkeys(("total", "limit", "offset"), INTEGER)
     return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
 
 

@@ -36,7 +36,7 @@ from knapper.server.http.job_schemas import (
     read_switches,
     read_task_order,
 )
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     route, by_name = functools.partial(_pipeline_route, service), "/presets/{name:path}"
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
-    deleted_content = openapi.json_content({"deleted": {"type": "string"}})
+    deleted_content = openapi.json_content({"deleted": STRING})
     return (
         route("GET", "/presets", _PipelineCall.list_presets, presets_content),
         route("PUT", by_name, _PipelineCall.save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
