@@ -49,8 +49,8 @@ def exchange(question: str = "What?") -> Exchange:
     return Exchange(number=0, at=NOW, question=question, file="", outcome={"answer": "That."}, messages="[]")
 
 
-def leave(folder: Path, *, turns: int = 3) -> None:
-    """Leave what an earlier version kept: the vault's own, and that of two clients."""
+def write_earlier_files(folder: Path, *, turns: int = 3) -> None:
+    """Write what an earlier version kept: the vault's own, and that of two clients."""
     names = ("", *CLIENTS)
     for owner in names:
         own = earlier_files.folder_of(folder, owner) if owner else folder
@@ -82,9 +82,9 @@ def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[object, ...]]]:
-    """Give what is stored once all was brought over."""
+    """Return what is stored once everything is migrated."""
     folder = tmp_path_factory.mktemp("whole")
-    leave(folder)
+    write_earlier_files(folder)
     open_work(folder).shut()
     return rows_of(folder / WORK_FILE)
 
@@ -93,8 +93,8 @@ def earlier_in(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*.db*")} - {WORK_FILE}
 
 
-def test_what_earlier_versions_kept_is_brought_over_as_it_was(tmp_path: Path) -> None:
-    leave(tmp_path)
+def test_what_earlier_versions_kept_is_migrated_as_it_was(tmp_path: Path) -> None:
+    write_earlier_files(tmp_path)
     with opened(tmp_path) as work:
         for owner in ("", *CLIENTS):
             kept = sessions_of(work, owner)
@@ -116,7 +116,7 @@ def test_what_earlier_versions_kept_is_brought_over_as_it_was(tmp_path: Path) ->
 
 
 def test_what_else_is_in_a_clients_folder_stays(tmp_path: Path) -> None:
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     own = earlier_files.folder_of(tmp_path, "http")
     for name in ("chat_history", "sessions/x.lock", "backups/sessions.db.2026-03-01"):
         (own / name).parent.mkdir(exist_ok=True)
@@ -138,7 +138,7 @@ def test_without_earlier_files_nothing_is_made_but_the_file(tmp_path: Path) -> N
 
 
 def test_what_is_stored_is_told_without_opening_it(tmp_path: Path) -> None:
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     before = has_any(tmp_path, "runs"), has_any(tmp_path, "paused"), has_sessions(tmp_path, "http")
     with opened(tmp_path) as work:
         _ = sessions_of(work, "mcp").begin()
@@ -162,19 +162,19 @@ import os, sys
 from pathlib import Path
 from knapper.agents.work_store import open_work
 
-left = int(sys.argv[2])
+calls_left = int(sys.argv[2])
 
 def count(frame, event, argument):
-    global left
-    left -= event == "c_call"
-    if not left:
+    global calls_left
+    calls_left -= event == "c_call"
+    if not calls_left:
         os._exit(9)
 
 sys.setprofile(count)
 work = open_work(Path(sys.argv[1]))
 sys.setprofile(None)
 work.shut()
-print(-left)
+print(-calls_left)
 """
 
 
@@ -189,13 +189,13 @@ def killed_at(folder: Path, call: int) -> subprocess.CompletedProcess[str]:
 def test_killed_anywhere_nothing_is_lost_or_there_twice(
     tmp_path: Path, whole: dict[str, list[tuple[object, ...]]]
 ) -> None:
-    leave(tmp_path / "first")
+    write_earlier_files(tmp_path / "first")
     calls = int(killed_at(tmp_path / "first", -1).stdout)
     rng = random.Random(33)
     killed = 0
     for number in range(20):
         folder = tmp_path / str(number)
-        leave(folder)
+        write_earlier_files(folder)
         # The last calls remove the files: between the commit and the end of that.
         for call in (rng.randrange(1, calls), calls - rng.randrange(1, 40)):
             killed += killed_at(folder, call).returncode == 9
@@ -208,8 +208,8 @@ def test_killed_anywhere_nothing_is_lost_or_there_twice(
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_two_processes_at_once_bring_it_over_once(tmp_path: Path, whole: dict[str, list[tuple[object, ...]]]) -> None:
-    leave(tmp_path)
+def test_two_processes_at_once_migrate_it_once(tmp_path: Path, whole: dict[str, list[tuple[object, ...]]]) -> None:
+    write_earlier_files(tmp_path)
     command = [sys.executable, "-c", KILLED, str(tmp_path), "-1"]
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
     codes = [process.wait(60) for process in processes]
@@ -227,7 +227,7 @@ def refuse(path: Path, *, missing_ok: bool) -> None:
 def test_a_deleted_session_stays_deleted_where_the_system_does_not_let_go_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", refuse)
         with opened(tmp_path) as work:
@@ -240,10 +240,10 @@ def test_a_deleted_session_stays_deleted_where_the_system_does_not_let_go_of_the
     assert earlier_in(tmp_path) == set()
 
 
-def test_an_earlier_version_does_not_open_what_is_being_brought_over(
+def test_an_earlier_version_does_not_open_what_is_being_migrated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     monkeypatch.setattr(Path, "unlink", refuse)
     open_work(tmp_path).shut()
 
@@ -260,7 +260,7 @@ def test_a_damaged_file_is_told_and_kept_and_the_rest_is_there(tmp_path: Path, n
         "paused.db": lambda work: PausedRuns(work, lambda: NOW).find("p1"),
         "presets.db": lambda work: Presets(work).find("work"),
     }
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     content = (tmp_path / name).read_bytes()
     _ = (tmp_path / name).write_bytes(b"no database" * 1_000)
     for _ in range(2):
@@ -280,8 +280,8 @@ def test_a_damaged_file_is_told_and_kept_and_the_rest_is_there(tmp_path: Path, n
     assert earlier_in(tmp_path) == set()
 
 
-def test_what_a_repair_saves_is_brought_over(tmp_path: Path) -> None:
-    leave(tmp_path, turns=400)
+def test_what_a_repair_saves_is_migrated(tmp_path: Path) -> None:
+    write_earlier_files(tmp_path, turns=400)
     path = tmp_path / "sessions.db"
     content = bytearray(path.read_bytes())
     middle = len(content) // 2 // 4096 * 4096
@@ -296,8 +296,8 @@ def test_what_a_repair_saves_is_brought_over(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    leave(tmp_path)
+def test_a_file_of_a_newer_version_is_not_migrated(tmp_path: Path) -> None:
+    write_earlier_files(tmp_path)
     with closing(sqlite3.connect(tmp_path / "task_runs.db")) as database:
         database.execute("PRAGMA user_version = 2")
     with opened(tmp_path) as work:
@@ -308,8 +308,8 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert earlier_in(tmp_path) == {"task_runs.db"}
 
 
-def test_a_file_that_an_earlier_version_has_open_waits_for_its_end(tmp_path: Path) -> None:
-    leave(tmp_path)
+def test_a_file_that_an_earlier_version_has_open_is_migrated_after_its_end(tmp_path: Path) -> None:
+    write_earlier_files(tmp_path)
     used = open_shared_database(tmp_path / "sessions.db", "", 1)
     with opened(tmp_path) as work:
         assert RunStore(work).is_to_cancel("r1")
@@ -324,8 +324,8 @@ def test_a_file_that_an_earlier_version_has_open_waits_for_its_end(tmp_path: Pat
     assert earlier_in(tmp_path) == set()
 
 
-def test_what_an_earlier_version_had_open_is_brought_over_in_a_file_that_stays_open(tmp_path: Path) -> None:
-    leave(tmp_path)
+def test_what_an_earlier_version_had_open_is_migrated_while_the_new_file_stays_open(tmp_path: Path) -> None:
+    write_earlier_files(tmp_path)
     with closing(sqlite3.connect(tmp_path / "presets.db", isolation_level=None)) as other:
         _ = other.execute("SELECT * FROM presets").fetchall()
         work = open_work(tmp_path)
@@ -341,7 +341,7 @@ def test_what_an_earlier_version_had_open_is_brought_over_in_a_file_that_stays_o
 def test_sessions_of_an_earlier_version_that_was_used_in_between_come_beside_the_others(tmp_path: Path) -> None:
     with opened(tmp_path) as work:
         first, default = sessions_of(work).by_file(FileIdentity(path="A.md")), sessions_of(work).without_file()
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     with opened(tmp_path) as work:
         kept = sessions_of(work)
 
@@ -351,7 +351,7 @@ def test_sessions_of_an_earlier_version_that_was_used_in_between_come_beside_the
         assert kept.list()[1] == 5
 
 
-def test_a_copy_of_a_clients_folder_is_left_with_its_sessions(tmp_path: Path) -> None:
+def test_a_copy_of_a_clients_folder_is_not_migrated(tmp_path: Path) -> None:
     for owner in ("http", "mcp"):
         path = earlier_files.folder_of(tmp_path, owner) / "sessions.db"
         earlier_files.write(path, {"sessions": [session("s1")], "turns": [turn("s1")]})
@@ -377,7 +377,7 @@ def test_on_a_full_disk_earlier_files_are_read_and_stay(tmp_path: Path, monkeypa
             raise storage.storage_error(error, "'work.db'") from error
             yield  # pragma: no cover
 
-    leave(tmp_path)
+    write_earlier_files(tmp_path)
     monkeypatch.setattr(storage, "SharedDatabase", Full)
     with opened(tmp_path) as work:
         assert sessions_of(work, "http").get("http-own").turns == 3
@@ -397,7 +397,7 @@ def test_earlier_files_for_which_there_is_no_space_are_read_and_stay(
             limited.execute("PRAGMA max_page_count = 30").fetchone()
         return database
 
-    leave(tmp_path, turns=400)
+    write_earlier_files(tmp_path, turns=400)
     monkeypatch.setattr(storage, "open_shared_database", open_limited)
     with opened(tmp_path) as work:
         assert sessions_of(work).get("-own").turns == 400
@@ -416,7 +416,7 @@ def test_a_disk_without_space_for_earlier_files_is_not_filled_with_them(
     def tell_little(_: Path) -> SimpleNamespace:
         return SimpleNamespace(free=300_000)
 
-    leave(tmp_path, turns=400)
+    write_earlier_files(tmp_path, turns=400)
     monkeypatch.setattr(shutil, "disk_usage", tell_little)
     with opened(tmp_path) as work:
         assert sessions_of(work, "http").get("http-own").turns == 400

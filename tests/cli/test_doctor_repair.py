@@ -259,7 +259,7 @@ def test_a_journal_that_is_just_being_made_is_no_emptied_one(vault: Path, monkey
     assert path.read_bytes() == content
 
 
-def test_a_file_of_an_earlier_version_that_cannot_be_brought_over_is_told(
+def test_a_file_of_an_earlier_version_that_cannot_be_migrated_is_told(
     vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = folder_of(vault) / "sessions.db"

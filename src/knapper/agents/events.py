@@ -150,7 +150,7 @@ class Error(BaseEvent):
 
     @classmethod
     def of(cls, error: KnapError) -> Self:
-        """Return the event that tells an error of ours."""
+        """Return the event for an error of this program."""
         return cls(error=error.message, code=error.code, hint=error.hint)
 
 

@@ -371,13 +371,7 @@ class TableToolset(AbstractToolset[ToolSession]):
         session, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments: Arguments = tool_args
         if name == CALL_TOOL:
-            # Only tools of this session can be called so, and this one not by itself.
-            name, inner = str(arguments.get("name", "")), arguments.get("arguments")
-            if name in session.rows and name != CALL_TOOL:
-                schema = registry.parameter_schema(session.rows[name])
-                arguments = replies.fit_arguments(replies.read_arguments(inner), schema)
-            else:
-                name, arguments = f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
+            name, arguments = _resolve_call(session, arguments)
         if session.is_repeat(name, arguments):
             return _return_answer(
                 session, call_id, name, {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
@@ -542,3 +536,14 @@ def _record_writes(session: ToolSession, answer: Mapping[str, JSONValue]) -> Non
     for proposal in new_proposals:
         session.proposals.append(proposal)
         session.pending_events.append(ProposalEvent(proposal=proposals.show_proposal(session.context, proposal)))
+
+
+def _resolve_call(session: ToolSession, arguments: Arguments) -> tuple[str, Arguments]:
+    """Return the tool and the arguments that a ``call_tool`` call means; only tools of this session can be called."""
+    name = str(arguments.get("name", ""))
+    if name == CALL_TOOL:  # it can't call itself: no tool has the name that is returned
+        return f"{CALL_TOOL}: {name}", {}
+    if name not in session.rows:
+        return name, {}
+    schema = registry.parameter_schema(session.rows[name])
+    return name, replies.fit_arguments(replies.read_arguments(arguments.get("arguments")), schema)

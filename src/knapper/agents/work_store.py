@@ -89,7 +89,7 @@ CREATE TABLE switches (
     is_on INTEGER NOT NULL,
     PRIMARY KEY (client_key, name)
 ) WITHOUT ROWID;
-CREATE TABLE moved (mark INTEGER PRIMARY KEY, file TEXT NOT NULL);
+CREATE TABLE migrated (mark INTEGER PRIMARY KEY, file TEXT NOT NULL);
 """
 WorkKind = Literal["sessions", "runs", "paused", "presets"]
 """Sessions with their turns; runs with their nodes and the cache; paused runs; presets, with the switches of agents."""
@@ -115,31 +115,30 @@ class WorkStore:
     folder: Path
     """The vault's state folder."""
     database: SharedDatabase
-    left: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
-    """Files of earlier versions that couldn't be brought over when that was last tried, and why."""
+    failures: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
+    """Files of earlier versions that couldn't be migrated when that was last tried, and why."""
 
-    def holding(self, kind: WorkKind, client: str = "") -> SharedDatabase:
-        """Return the database, which holds all of a kind that a client has; an empty name is for the vault's own.
+    def database_with(self, kind: WorkKind, client: str = "") -> SharedDatabase:
+        """Return the database once a client's rows of a kind are in it; an empty name is for the vault's own.
 
         Raises:
-            StorageError: An earlier version's file of it can't be brought over.
+            StorageError: An earlier version's file of them can't be migrated.
             ConflictError: Another process has been writing for too long.
         """
-        folder = self.folder / _CLIENTS_FOLDER / client_key(client) if client else self.folder
-        path = folder / _EARLIER_FILES[kind]
-        if path in self.left and not self.database.is_read_only:
+        path = _earlier_path(self.folder, kind, client)
+        if path in self.failures and not self.database.is_read_only:
             # Whoever had the file open may have ended since, or it may have been repaired.
-            left = _bring_over(self.folder, self.database, wait_s=0)
-            self.left.update(left)
-            for brought in self.left.keys() - left.keys():  # one that stays isn't missing meanwhile: threads share this
-                _ = self.left.pop(brought, None)
-        if error := self.left.get(path):
+            failures = _migrate(self.folder, self.database, wait_s=0)
+            self.failures.update(failures)  # first, so that one that fails again is never missing: threads share this
+            for migrated in self.failures.keys() - failures.keys():
+                _ = self.failures.pop(migrated, None)
+        if error := self.failures.get(path):
             raise error
         return self.database
 
     def has_sessions(self, client: str) -> bool:
         """Return whether a client has sessions."""
-        if self.folder / _CLIENTS_FOLDER / client_key(client) / _EARLIER_FILES["sessions"] in self.left:
+        if _earlier_path(self.folder, "sessions", client) in self.failures:
             return True
         with self.database.reading() as database:
             return database.execute(_FIND_CLIENT, (client_key(client),)).fetchone() is not None
@@ -150,9 +149,9 @@ class WorkStore:
 
 
 def open_work(folder: Path) -> WorkStore:
-    """Open the file in a vault's state folder, which exists, and bring over what earlier versions stored.
+    """Open the file in a vault's state folder, which exists, and migrate the files of earlier versions.
 
-    Where the disk is full or the folder can't be written, their files stay, and are read.
+    Where the disk is full or the folder can't be written, those files stay, and what can be read is there read-only.
 
     Raises:
         StorageError: The file can't be used.
@@ -165,14 +164,14 @@ def open_work(folder: Path) -> WorkStore:
         _ = stack.callback(database.shut)
         if not database.is_read_only and _has_space(folder):
             try:
-                left = _bring_over(folder, database)
+                failures = _migrate(folder, database)
             except StorageError as error:
                 if not storage.is_refusal(error.__cause__):
                     raise
             else:
                 _ = stack.pop_all()
-                return WorkStore(folder=folder, database=database, left=left)
-        return _read_along(folder, database)
+                return WorkStore(folder=folder, database=database, failures=failures)
+        return _read_without_migrating(folder, database)
 
 
 def has_any(folder: Path, kind: WorkKind) -> bool:
@@ -193,17 +192,17 @@ def has_sessions(folder: Path, client: str) -> bool:
     return _is_found(folder, _FIND_CLIENT, (key,))
 
 
-def check_earlier(folder: Path) -> None:
-    """Bring over what earlier versions stored, if there is any.
+def migrate(folder: Path) -> None:
+    """Migrate the files of earlier versions in a vault's state folder, where the disk has space for them.
 
     Raises:
-        StorageError: One of their files stays, or the file can't be used.
+        StorageError: One of them can't be migrated, or the file can't be used.
         ConflictError: Another process has been writing for too long.
     """
     if any(_find_earlier(folder)):
         work = open_work(folder)
         work.shut()
-        for error in work.left.values():
+        for error in work.failures.values():
             raise error
 
 
@@ -229,10 +228,10 @@ _EARLIER_VERSION: Final = 1
 """The only one that the tables of each file had."""
 _FIRST_MARK: Final = 1_000_000
 _LAST_MARK: Final = (1 << 31) - 1
-"""A file is marked in place of its version before it is brought over: earlier versions don't open it from then on, and
-it is brought over once, wherever this program is killed."""
-_IN_USE_S: Final = 1.0
-"""How long is waited for processes that only look into the files."""
+"""A file is marked in place of its version before it is migrated: earlier versions don't open it from then on, and it
+is migrated once, wherever this program is killed."""
+_LOCK_TIMEOUT_S: Final = 1.0
+"""How long to wait for processes that have the files open only to read them."""
 _POLL_S: Final = 0.02
 _COPIES: Final[Mapping[WorkKind, tuple[tuple[str, str], ...]]] = {
     "sessions": (
@@ -293,16 +292,16 @@ class _EarlierFile:
             StorageError: The file can't be read, or its rows are there already.
             sqlite3.Error: The rows can't be written.
         """
-        mark = _read_mark(source)
-        if target.execute("SELECT 1 FROM moved WHERE mark = ?", (mark,)).fetchone():
+        mark = storage.schema_version(source)
+        if target.execute("SELECT 1 FROM migrated WHERE mark = ?", (mark,)).fetchone():
             return  # killed before the file was removed, or the system refused that
         target.execute("SAVEPOINT file")
         try:
             if source.execute("SELECT 1 FROM sqlite_master").fetchone():
                 for select, insert in _COPIES[self.kind]:
                     target.executemany(insert, self._read(source, select))
-            if mark >= _FIRST_MARK:  # else it is only read along
-                target.execute("INSERT INTO moved VALUES (?, ?)", (mark, f"{self.client_key}/{self.path.name}"))
+            if mark >= _FIRST_MARK:  # else it stays, and is only read
+                target.execute("INSERT INTO migrated VALUES (?, ?)", (mark, f"{self.client_key}/{self.path.name}"))
         except (StorageError, sqlite3.IntegrityError) as error:
             target.execute("ROLLBACK TO file")
             if isinstance(error, StorageError):
@@ -324,11 +323,14 @@ class _EarlierFile:
         Raises:
             StorageError: A newer version made it.
         """
-        if _EARLIER_VERSION < _read_mark(source) < _FIRST_MARK:
+        if _EARLIER_VERSION < storage.schema_version(source) < _FIRST_MARK:
             raise StorageError(f"'{self.path}' was made by a newer version", hint="update this program")
 
-    def take(self, deadline: float) -> sqlite3.Connection:
-        """Open and mark the file, and keep all other processes from it until it is closed.
+    def open_exclusively(self, deadline: float) -> sqlite3.Connection:
+        """Open and mark the file, and lock all other processes out of it until it is closed.
+
+        Args:
+            deadline: When to give up on a file in use, by `time.monotonic`.
 
         Raises:
             StorageError: It is damaged or in use, or a newer version made it.
@@ -342,7 +344,7 @@ class _EarlierFile:
             verdict = " ".join(str(database.execute("PRAGMA quick_check(1)").fetchone()[0]).split())
             if verdict != "ok":
                 raise storage.damage_error(f"'{self.path}'", verdict)
-            if _read_mark(database) < _FIRST_MARK:
+            if storage.schema_version(database) < _FIRST_MARK:
                 mark = _FIRST_MARK + secrets.randbelow(_LAST_MARK - _FIRST_MARK)
                 database.execute(f"PRAGMA user_version = {mark}")
             _ = stack.pop_all()
@@ -366,8 +368,9 @@ class _EarlierFile:
                 return
 
 
-def _read_mark(source: sqlite3.Connection) -> int:
-    return int(source.execute("PRAGMA user_version").fetchone()[0])
+def _earlier_path(folder: Path, kind: WorkKind, client: str) -> Path:
+    """Return where earlier versions had a client's file of a kind; an empty name is for the vault's own."""
+    return (folder / _CLIENTS_FOLDER / client_key(client) if client else folder) / _EARLIER_FILES[kind]
 
 
 def _find_earlier(folder: Path) -> Iterator[_EarlierFile]:
@@ -388,12 +391,12 @@ def _has_space(folder: Path) -> bool:
     needed = 0
     for earlier in _find_earlier(folder):
         for suffix in ("", "-wal"):
-            with contextlib.suppress(OSError):  # another process has brought it over meanwhile
+            with contextlib.suppress(OSError):  # another process has migrated it meanwhile
                 needed += Path(f"{earlier.path}{suffix}").stat().st_size
     return shutil.disk_usage(folder).free > needed + needed // 8
 
 
-def _bring_over(folder: Path, database: SharedDatabase, *, wait_s: float = _IN_USE_S) -> dict[Path, StorageError]:
+def _migrate(folder: Path, database: SharedDatabase, *, wait_s: float = _LOCK_TIMEOUT_S) -> dict[Path, StorageError]:
     """Copy the rows of earlier versions' files, all in one transaction, and then remove the files.
 
     Args:
@@ -402,47 +405,45 @@ def _bring_over(folder: Path, database: SharedDatabase, *, wait_s: float = _IN_U
         wait_s: How long to wait for processes that have the files open, in seconds.
 
     Returns:
-        The files that stay, and why: damaged ones, for example, until they are repaired.
+        The files that couldn't be migrated, and why: damaged ones, for example, until they are repaired.
     """
-    left: dict[Path, StorageError] = {}
-    brought: list[Path] = []
+    failures: dict[Path, StorageError] = {}
+    migrated: list[Path] = []
     deadline = time.monotonic() + wait_s
     with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S):
         with ExitStack() as stack, database.writing() as target:
-            # Looked for again under the lock: another process may have brought them over meanwhile.
+            # Looked for again under the lock: another process may have migrated them meanwhile.
             for earlier in _find_earlier(folder):
                 try:
-                    earlier.copy_to(target, stack.enter_context(closing(earlier.take(deadline))))
+                    earlier.copy_to(target, stack.enter_context(closing(earlier.open_exclusively(deadline))))
                 except StorageError as error:
-                    left[earlier.path] = error
+                    failures[earlier.path] = error
                 else:
-                    brought.append(earlier.path)
-        for path in brought:
+                    migrated.append(earlier.path)
+        for path in migrated:
             for suffix in ("-wal", "-shm", "-journal", ""):
-                # Windows removes no file that somebody reads; by its mark, it is known to be brought over.
+                # Windows removes no file that somebody reads; by its mark, it is known to be migrated.
                 with contextlib.suppress(PermissionError):
                     Path(f"{path}{suffix}").unlink(missing_ok=True)
-    return left
+    return failures
 
 
-def _read_along(folder: Path, database: SharedDatabase) -> WorkStore:
-    """Return a copy in the memory of what the file holds and what earlier versions stored; it can only be read."""
-    left: dict[Path, StorageError] = {}
+def _read_without_migrating(folder: Path, database: SharedDatabase) -> WorkStore:
+    """Return a read-only copy in memory of the rows of the file and of earlier versions' files, which stay."""
+    failures: dict[Path, StorageError] = {}
     with ExitStack() as stack:
         joined = stack.enter_context(closing(storage.connect_memory()))
         with database.reading() as current:
             current.backup(joined)
         for earlier in _find_earlier(folder):
             try:
-                with (
-                    storage.storage_errors(earlier.path),
-                    closing(storage.open_to_read(earlier.path)) as source,
-                ):
+                with storage.storage_errors(earlier.path), closing(storage.open_to_read(earlier.path)) as source:
                     source.row_factory = sqlite3.Row
                     earlier.check_version(source)
                     earlier.copy_to(joined, source)
             except StorageError as error:
-                left[earlier.path] = error
+                failures[earlier.path] = error
         joined.execute("PRAGMA query_only = ON").fetchone()
         _ = stack.pop_all()
-    return WorkStore(folder=folder, database=SharedDatabase(joined, folder / WORK_FILE, is_read_only=True), left=left)
+    database = SharedDatabase(joined, folder / WORK_FILE, is_read_only=True)
+    return WorkStore(folder=folder, database=database, failures=failures)

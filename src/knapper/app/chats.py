@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from knapper.agents.events import Event
+    from knapper.agents.model.names import ModelName
     from knapper.agents.model.usage import Meter
     from knapper.agents.sessions.store import Exchange, Session, SessionStore
     from knapper.agents.work_store import WorkStore
@@ -66,14 +67,6 @@ class VaultModels(Closeable):
         prompt_file = Path(model_settings.prompt) if model_settings.prompt else None
         prompts = Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts")
         rewriter = Rewriter(prompt=lambda: prompts.load("rewrite"), cache=self.queries)
-        contexts, find_key = self.contexts, models.configured_keys(settings).find
-
-        def read_context() -> int:
-            # Ollama says it once the model is loaded; other servers say it at once or never.
-            if str(name) not in contexts or (name.provider == "ollama" and not contexts[str(name)]):
-                contexts[str(name)] = names.read_context_tokens(name, find_key(name))
-            return contexts[str(name)]
-
         may_tell = model_settings.tools == "full" and name.provider in {"ollama", "compatible"}
         return ChatConfig(
             model=opened_model,
@@ -85,7 +78,7 @@ class VaultModels(Closeable):
             context_tokens=model_settings.context_tokens,
             essential=model_settings.tools != "full" or model_settings.context_tokens < SMALL_CONTEXT,
             small_models=self.small_models,
-            read_context=read_context if may_tell else None,
+            read_context=partial(self._read_context, name) if may_tell else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
             max_iterations=model_settings.turn_rounds,
@@ -94,6 +87,14 @@ class VaultModels(Closeable):
             max_cents=model_settings.turn_cents,
             rewriter=rewriter if settings.search.rewrites else None,
         )
+
+    def _read_context(self, model: ModelName) -> int:
+        """Return how many tokens a model reads, by its own server, which is asked once; 0 where that doesn't say."""
+        # Ollama says it once the model is loaded; other servers say it at once or never.
+        if str(model) not in self.contexts or (model.provider == "ollama" and not self.contexts[str(model)]):
+            key = models.configured_keys(self.hub.settings).find(model)
+            self.contexts[str(model)] = names.read_context_tokens(model, key)
+        return self.contexts[str(model)]
 
     def context(self, run: str) -> Context:
         """Open the vault as the agent sees it in a run or a turn."""

@@ -57,7 +57,7 @@ class RunRequest:
     also: tuple[str, ...] = ()
     """Other vaults to look through, by name."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Limits by the names of `RANGES`."""
+    """Limits by the names of `LIMIT_RANGES`."""
 
 
 def build_order(settings: Settings, request: RunRequest, grants: Grants) -> RunOrder:
@@ -98,7 +98,7 @@ def resolve_limits(
 
     Args:
         settings: What the owner configured.
-        requested: Limits by the names of `RANGES`.
+        requested: Limits by the names of `LIMIT_RANGES`.
         grants: The rights of who asks for them.
         previous: The limits that the run has had; None for a new run.
 
@@ -139,7 +139,7 @@ def list_profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
 
 
 def limit_value(name: str, limits: RunLimits) -> float:
-    """Return a limit by its name among `RANGES`."""
+    """Return a limit by its name among `LIMIT_RANGES`."""
     value: float = limits.seconds / 60 if name == "minutes" else getattr(limits, name)
     return value
 

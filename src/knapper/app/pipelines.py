@@ -493,13 +493,13 @@ def open_paused_run(
     Raises:
         SetupError: There is no model, or the rules of both can't be combined.
     """
-    answering = replace(vault_pipelines.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
+    owner = "" if run.client == AGENT_CLIENT else run.client
+    answering = replace(vault_pipelines.answering(model), owner=owner)
     askers = [name for name in (run.client, by.name) if name != AGENT_CLIENT]
     context = vault_pipelines.hub.open_as_agent(vault_pipelines.vault, run.id, askers)
     if run.client == vault_pipelines.owner:
         yield answering, context
         return
-    owner = "" if run.client == AGENT_CLIENT else run.client
     yield replace(answering, store=SessionStore(vault_pipelines.chats.work, local_now, owner)), context
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.events import Done, JobEventSink, JobFunction, TurnJob
     from knapper.agents.sessions.store import SessionStore
-    from knapper.agents.stages import RunState
+    from knapper.agents.stages import RunState, Stage
     from knapper.agents.work_store import WorkStore
     from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
@@ -355,7 +355,6 @@ class ScheduleRunner:
         return store.end(schedule.name, run, fingerprint)
 
     async def _work(self, store: ScheduleStore, vault: str, schedule: Schedule, outcomes: list[Done]) -> ScheduledRun:
-        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as below
         from knapper.agents.events import Error  # noqa: PLC0415 - 2 s that a server without schedules needn't wait for
 
         now = self.now()
@@ -365,20 +364,10 @@ class ScheduleRunner:
                 reason = f"{waiting} of its proposals wait for review: `knap edits review`"
                 return ScheduledRun(at=now, state="held", reason=reason)
             client_chats = await asyncio.to_thread(self.clients.chats, schedule.client, vault)
-            conversations = client_chats.conversations
-            stage = await asyncio.to_thread(conversations.stages.find, schedule.agent)
-            chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
-            allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
-            chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
-            session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
-            if session is None:
+            stage = await asyncio.to_thread(client_chats.conversations.stages.find, schedule.agent)
+            job = await self._begin_stage(client_chats, schedule, stage)
+            if job is None:
                 return ScheduledRun(at=now, state="nothing", reason=stage.nothing)
-            message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
-
-            async def work(emit: JobEventSink) -> None:
-                _ = await conversations.reply(chat, session.id, message, emit)
-
-            job = self.begin(client_chats, session.id, work, message.text)
             await asyncio.to_thread(store.tell_session, schedule.name, job.subject_id)
             done = await _follow(job, lambda: store.is_cancelled(schedule.name), outcomes)
             note = await asyncio.to_thread(self._report, vault, schedule, done, now)
@@ -390,6 +379,24 @@ class ScheduleRunner:
             state = "interrupted"
         reason = "; ".join([*(_describe(error.error, error.hint) for error in errors), *map(str, done.notes)])
         return ScheduledRun(at=now, state=state, note=note, reason=reason)
+
+    async def _begin_stage(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
+        """Start the schedule's agent in a session of its own; None where there is nothing to do."""
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
+
+        conversations = client_chats.conversations
+        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
+        allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
+        chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
+        session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
+        if session is None:
+            return None
+        message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
+
+        async def work(emit: JobEventSink) -> None:
+            _ = await conversations.reply(chat, session.id, message, emit)
+
+        return self.begin(client_chats, session.id, work, message.text)
 
     def _report(self, vault: str, schedule: Schedule, done: Done, now: datetime) -> str:
         """Write the report as a note in the results folder, by the client's own rules; empty where it can't be."""

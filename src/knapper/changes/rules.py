@@ -219,16 +219,7 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
     for path in paths_of(file)[restored:]:
         if refusal := _path_refusal(path, file, grants, facts):
             return refusal
-    # What a change does adds to the needs that it declares, so that a draft can't understate them.
-    needs: set[Capability] = set(file.needs)
-    if file.target is not None and not restored:
-        needs.add("move")
-    if file.trash is not None:
-        needs.add("delete")
-    if file.before is None and file.after is not None and file.target is None:
-        needs.add("create")
-    missing = needs - grants.capabilities
-    code: Capability | None = next((need for need in _CAPABILITY_PHRASES if need in missing), None)
+    code = _missing_capability(file, grants)
     if code:
         hint = "a person can make this change, or the owner can allow it in the client's rules"
         reason = (
@@ -243,6 +234,22 @@ def _first_refusal(file: FileDraft, grants: Grants, facts: VaultFacts, scope: Sc
         hint = "open the note, or add it to the context, or choose a wider editable scope"
         return Refusal(path=file.path, code="outside_scope", reason=reason, hint=hint)
     return None
+
+
+def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
+    """Return the first capability that a change needs and the client lacks.
+
+    What a change does adds to the needs that it declares, so that a draft can't understate them.
+    """
+    needs: set[Capability] = set(file.needs)
+    if file.target is not None and not _is_restored(file):
+        needs.add("move")
+    if file.trash is not None:
+        needs.add("delete")
+    if file.before is None and file.after is not None and file.target is None:
+        needs.add("create")
+    missing = needs - grants.capabilities
+    return next((need for need in _CAPABILITY_PHRASES if need in missing), None)
 
 
 def _is_restored(file: FileDraft) -> bool:

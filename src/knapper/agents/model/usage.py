@@ -126,8 +126,10 @@ def convert_model_error(error: Exception, model: str) -> KnapError:
         return ModelFailure(
             f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
         )
-    if isinstance(error, KnapError | UsageLimitExceeded):
-        return error if isinstance(error, KnapError) else _turn_limit_error(error)
+    if isinstance(error, UsageLimitExceeded):
+        error = _turn_limit_error(error)
+    if isinstance(error, KnapError):
+        return error
     if is_too_long(error):
         known = ("model_context", "the conversation is longer than the model can read", _TOO_LONG_HINT)
     else:

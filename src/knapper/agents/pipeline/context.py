@@ -429,19 +429,22 @@ def _fit_beginning(lines: Sequence[str], tokens_left: int) -> _NoteBeginning:
     whole: list[str] = []
     for line in lines:
         size = estimate_tokens(line) + 1
-        if size <= tokens_left:
-            tokens_left -= size
-            whole.append(line)
-            continue
-        tokens_left -= estimate_tokens(_LINE_TRUNCATED)
-        if size <= _LONG_LINE_TOKENS or tokens_left < _MIN_LINE_TOKENS:
-            break
-        # Between two words where possible.
-        start = line[: bisect_right(range(len(line)), tokens_left, key=lambda last: estimate_tokens(line[: last + 1]))]
-        words, _, tail = start.rpartition(" ")
-        part = words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)
-        return _NoteBeginning(whole=whole, part=part + _LINE_TRUNCATED)
+        if size > tokens_left:
+            part = _truncate_line(line, tokens_left) if size > _LONG_LINE_TOKENS else ""
+            return _NoteBeginning(whole=whole, part=part)
+        tokens_left -= size
+        whole.append(line)
     return _NoteBeginning(whole=whole)
+
+
+def _truncate_line(line: str, max_tokens: int) -> str:
+    """Return a line's beginning, cut between two words where possible; empty where nothing fits."""
+    max_tokens -= estimate_tokens(_LINE_TRUNCATED)
+    if max_tokens < _MIN_LINE_TOKENS:
+        return ""
+    start = line[: bisect_right(range(len(line)), max_tokens, key=lambda last: estimate_tokens(line[: last + 1]))]
+    words, _, tail = start.rpartition(" ")
+    return (words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)) + _LINE_TRUNCATED
 
 
 def _removal_notices(removed: Sequence[NoteSelectionMetadata], what: str) -> list[str]:

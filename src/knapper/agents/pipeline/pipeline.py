@@ -84,7 +84,7 @@ def load_state(data: Mapping[str, JSONValue]) -> PausedState:
     """Read a state that `dump_state` wrote.
 
     Raises:
-        StorageError: It holds something else, or lacks a count of what was used, which isn't taken for 0.
+        StorageError: It holds something else, or a count of what was used is missing: none is assumed to be 0.
     """
     rows = object_or_empty(data.get("spent"))
     try:
@@ -179,7 +179,7 @@ class PipelineRun:
         self._mark = prompting.new_mark()
         self.paused = going.state or PausedState()
         self._used: list[tuple[Phase, RunUsage]] = []
-        """The usage of each agent since the run began or was resumed; it goes on."""
+        """The usage of each agent since the run began or was resumed; an agent at work adds to its own."""
         self._emit: PipelineEventSink = lambda _: None
         """Where events go; nowhere, before the run has a listener."""
         self._scout_run: ScoutRun | None = None
@@ -258,7 +258,8 @@ class PipelineRun:
         )
         if done is None:
             return outcome
-        proposals = [*([done.proposal.proposal_id] if done.proposal else []), *done.changed_blocks]
+        proposals = [done.proposal.proposal_id] if done.proposal else []
+        proposals += done.changed_blocks
         return replace(
             outcome,
             proposed_edits=[one.instruction.as_dict() for one in done.edits],

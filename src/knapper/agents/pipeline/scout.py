@@ -1,7 +1,6 @@
 """Explore the vault with a model, and keep the notes that it selected last."""
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -66,20 +65,8 @@ class Exploration:
                 return
             rows = objects_in(answer.get("results"))
             for row in rows:
-                path = str(row.get("path", ""))
-                if not path:
-                    continue
-                one, cosine, match, depth = self._metadata(path), row.get("cosine"), row.get("match"), row.get("depth")
-                # Not the score, which is relative: the best of a search has always the same.
-                if name in _SCORING_TOOLS and isinstance(cosine, int | float):
-                    one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(cosine), 1.0)))
-                if name == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
-                    one = replace(one, keyword_match=_MATCH_PLACES[match])
-                if name == "get_links":
-                    depth = 1
-                if isinstance(depth, int):
-                    one = replace(one, link_depth=min(one.link_depth or depth, depth))
-                self.known[path] = one
+                if path := str(row.get("path", "")):
+                    self.known[path] = _add_reasons(self._metadata(path), name, row)
             if name == "fetch_note":
                 path = str(answer.get("path", ""))
                 self.known[path] = replace(self._metadata(path), fetched=True)
@@ -173,6 +160,21 @@ _SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
 
 
 _KNOWN_ADAPTER: Final = TypeAdapter(dict[str, NoteSelectionMetadata])
+
+
+def _add_reasons(known: NoteSelectionMetadata, tool: str, row: Mapping[str, JSONValue]) -> NoteSelectionMetadata:
+    """Return a note's metadata with the reasons that a row of a tool's answer adds."""
+    cosine, match, depth = row.get("cosine"), row.get("match"), row.get("depth")
+    # Not the score, which is relative: the best of a search has always the same.
+    if tool in _SCORING_TOOLS and isinstance(cosine, int | float):
+        known = replace(known, semantic_score=max(known.semantic_score or 0.0, min(float(cosine), 1.0)))
+    if tool == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
+        known = replace(known, keyword_match=_MATCH_PLACES[match])
+    if tool == "get_links":
+        depth = 1
+    if isinstance(depth, int):
+        known = replace(known, link_depth=min(known.link_depth or depth, depth))
+    return known
 
 
 def load_exploration(text: str) -> Exploration:
@@ -312,22 +314,13 @@ class ScoutRun:
         settings, state = self._agent.settings, self.state
         _ = self._context.freshen()
         history, mark = self._task.history, prompting.new_mark()
-        prompt = f"The person answers: {self._task.answer}" if history else f"The task: {self._task.task}"
-        if self._task.current and not history:
-            # An open note that can't be read isn't shown.
-            with contextlib.suppress(KnapError):
-                note = self._context.view.read(self._context.view.locate(self._task.current))
-                lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
-                head = f"the open note: {prompting.escape(str(note.path))}\n\n"
-                block = prompting.enclose("note", head + "\n".join(lines), mark)
-                prompt = f"{prompt}\n\n{block}"
         handles: dict[str, ToolHandler] = {
             UPDATE_SELECTION: lambda arguments: state.update(self._context, arguments, settings.notes)
         }
         if ASK_USER in settings.tools:
             handles[ASK_USER] = state.ask
         work = self._agent.make_task(
-            prompt,
+            f"The person answers: {self._task.answer}" if history else self._prompt(mark),
             self._context,
             mark,
             handles,
@@ -348,3 +341,16 @@ class ScoutRun:
             listing = notes.list_tags(self._context, limit=_MAX_TAGS)
             system += f"\n\n## All tags\n\n{prompting.escape(listing['results'])}"
         return replace(work, system=system, on_round=tell_round, history=history)
+
+    def _prompt(self, mark: str) -> str:
+        """Return the task, with the beginning of the open note where that can be read."""
+        task = f"The task: {self._task.task}"
+        if not self._task.current:
+            return task
+        try:
+            note = self._context.view.read(self._context.view.locate(self._task.current))
+        except KnapError:
+            return task
+        lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
+        head = f"the open note: {prompting.escape(str(note.path))}\n\n"
+        return f"{task}\n\n" + prompting.enclose("note", head + "\n".join(lines), mark)

@@ -75,9 +75,9 @@ class Presets:
             client: The client that has the switches; empty for persons, who share them.
 
         Raises:
-            StorageError: An earlier version's file couldn't be brought over.
+            StorageError: An earlier version's file can't be migrated.
         """
-        self._ledger = work.holding("presets", client)
+        self._ledger = work.database_with("presets", client)
         self._client_key = client_key(client)
 
     def save(self, preset: Preset) -> None:
@@ -195,9 +195,9 @@ class PausedRuns:
         """Use an open file.
 
         Raises:
-            StorageError: An earlier version's file of them couldn't be brought over.
+            StorageError: An earlier version's file of them can't be migrated.
         """
-        self._ledger = work.holding("paused")
+        self._ledger = work.database_with("paused")
         self._now = now
         self._locks = WorkLocks(work.folder / PAUSED_LOCK_FOLDER)
 

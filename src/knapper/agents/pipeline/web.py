@@ -157,20 +157,7 @@ class WebNotes:
             elif self.tokens_left < _MIN_PAGE_TOKENS:
                 rows.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
             else:
-                length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
-                try:
-                    page = web.fetch_page(self.context, url, length=length)
-                except KnapError as error:
-                    rows.append({"url": url, "error": error.message, "hint": error.hint})
-                    continue
-                text, tokens_left = page["content"], self.tokens_left
-                while text and (tokens := context.estimate_tokens(text)) > tokens_left:
-                    text = text[: max(len(text) * tokens_left // (tokens + 1), 0)]
-                title, date = page["title"] or self.hits[url].title, page["date"]
-                self.pages_read[url] = replace(
-                    self.hits[url], title=title, date=date, tokens=context.estimate_tokens(text)
-                )
-                rows.append({"url": url, "title": title, "date": date, "content": text})
+                rows.append(self._read_page(url))
         return {"success": True, "results": rows, "tokens_left": self.tokens_left}
 
     def finalize(self, arguments: Arguments) -> Answer:
@@ -196,6 +183,20 @@ class WebNotes:
         """Return the pages that were read, then those that only a part was taken from."""
         taken = [one for one in self.hits.values() if one.extracted and one.url not in self.pages_read]
         return (*self.pages_read.values(), *taken)
+
+    def _read_page(self, url: str) -> JSONValue:
+        """Return the row of a page from the results, with as much of its text as the budget allows, or the error."""
+        length = min(max(self.tokens_left * _CHARS_PER_TOKEN, 1), 50_000)
+        try:
+            page = web.fetch_page(self.context, url, length=length)
+        except KnapError as error:
+            return {"url": url, "error": error.message, "hint": error.hint}
+        text, tokens_left = page["content"], self.tokens_left
+        while text and (tokens := context.estimate_tokens(text)) > tokens_left:
+            text = text[: max(len(text) * tokens_left // (tokens + 1), 0)]
+        title, date = page["title"] or self.hits[url].title, page["date"]
+        self.pages_read[url] = replace(self.hits[url], title=title, date=date, tokens=context.estimate_tokens(text))
+        return {"url": url, "title": title, "date": date, "content": text}
 
 
 def _out_of_order_answer(hint: str) -> Answer:

@@ -320,26 +320,19 @@ class RunExecution:
         self._record_answer(node, written, self._inputs(node))
 
     async def _write(self, node: RunNode, account: NodeCost, share: Share) -> WrittenAnswer:
-        strategy, mark = self.active_run.strategy, prompting.new_mark()
         if not node.split:
             if node.found is None:
                 await self._retrieval.find(self.tree, node)
             node = self.tree.change(node.id, "answering", state="running")
-            prompt = engine.write_answer_prompt(node, self.run.order.task, strategy, self._built_on(node), mark)
-            return await self._give(ANSWER, prompt, self._max_tokens(share), account, share)
+            task, strategy, mark = self.run.order.task, self.active_run.strategy, prompting.new_mark()
+            prompt = engine.write_answer_prompt(node, task, strategy, self._built_on(node), mark)
+            return await self._ask_for_answer(ANSWER, prompt, self._max_tokens(share), account, share)
         children = self.tree.children(node)
         if not any(child.state in ANSWERED for child in children):
             raise KnapError("none of its parts has an answer", hint="`knap run trace` shows why", code="no_parts")
         _ = self.tree.change(node.id, "joining", state="running")
         try:
-            max_tokens = self._max_tokens(share)
-            tokens_left, readable = self.model.budget.tokens_left(share), self.engine.context_tokens - max_tokens
-            tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
-            instructions = self.engine.prompts.load(JOIN.prompt).strip()
-            bare = engine.write_join_prompt(node, [], strategy, "", 0)
-            room = int((tokens - engine.estimate_tokens(instructions, bare)) * engine.CHARS_PER_TOKEN * _ANSWER_SHARE)
-            prompt = engine.write_join_prompt(node, children, strategy, mark, room)
-            return await self._give(JOIN, prompt, max_tokens, account, share)
+            return await self._join(node, children, account, share)
         except KnapError as error:
             if share == "answer":
                 raise
@@ -347,10 +340,26 @@ class RunExecution:
             notes = (f"its parts were put together without a model: {error.message}",)
             return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
 
-    async def _give(
+    async def _join(self, node: RunNode, children: Sequence[RunNode], account: NodeCost, share: Share) -> WrittenAnswer:
+        """Write a node's answer from as much of its parts' answers as the model and the budget allow."""
+        strategy, max_tokens = self.active_run.strategy, self._max_tokens(share)
+        tokens_left, readable = self.model.budget.tokens_left(share), self.engine.context_tokens - max_tokens
+        tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
+        instructions = self.engine.prompts.load(JOIN.prompt).strip()
+        bare = engine.write_join_prompt(node, [], strategy, "", 0)
+        room = int((tokens - engine.estimate_tokens(instructions, bare)) * engine.CHARS_PER_TOKEN * _ANSWER_SHARE)
+        prompt = engine.write_join_prompt(node, children, strategy, prompting.new_mark(), room)
+        return await self._ask_for_answer(JOIN, prompt, max_tokens, account, share)
+
+    async def _ask_for_answer(
         self, stage: StageSpec, prompt: str, max_tokens: int, account: NodeCost, share: Share
     ) -> WrittenAnswer:
-        """Have an answer written, and check it."""
+        """Return an answer of the model, with checked citations.
+
+        Raises:
+            OutOfBudget: The budget is used up.
+            KnapError: The model can't answer.
+        """
         task = TextTask(prompt=prompt, output=str, read=loop.accept)
         written = await self.model.ask(stage, task, account, share, max_tokens=max_tokens)
         text, notes = prompting.sanitize_answer(written.reply.strip())
@@ -377,7 +386,11 @@ class RunExecution:
         )
 
     def _max_tokens(self, share: Share) -> int:
-        """Return how long an answer may be; where too little is left for one, say so."""
+        """Return how long an answer may be, in tokens.
+
+        Raises:
+            OutOfBudget: Too little is left for one.
+        """
         tokens_left = self.model.budget.tokens_left(share)
         max_tokens = min(ANSWER.reply_tokens, self.engine.context_tokens // 4)
         if tokens_left is None:

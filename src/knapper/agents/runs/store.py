@@ -85,9 +85,9 @@ class RunStore:
         """Use an open file.
 
         Raises:
-            StorageError: An earlier version's file of the runs couldn't be brought over.
+            StorageError: An earlier version's file of the runs can't be migrated.
         """
-        self._ledger = work.holding("runs")
+        self._ledger = work.database_with("runs")
 
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
         """Store a new run, which isn't started yet."""

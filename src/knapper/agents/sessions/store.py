@@ -315,9 +315,9 @@ class SessionStore:
             client: The client's name; empty for the agent of the person at the terminal.
 
         Raises:
-            StorageError: An earlier version's file of the sessions couldn't be brought over.
+            StorageError: An earlier version's file of the sessions can't be migrated.
         """
-        self._ledger = work.holding("sessions", client)
+        self._ledger = work.database_with("sessions", client)
         self._now = now
         self._client_key = client_key(client)
 

@@ -227,18 +227,8 @@ def _hold_index(git: _Git) -> Generator[Path]:
 
 def _update_index(git: _Git, old: str, new: str, target: Path) -> bool:
     """Write to *target* the person's index, updated where it had the last commit's texts; return whether it differs."""
-    # Each has ``:100644 100755 OLD NEW M``, and the path after it.
-    words = _split_nul(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
-    changed: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}
-    for facts, path in zip(words[::2], words[1::2], strict=True):
-        old_mode, new_mode, old_name, new_name, _ = facts.removeprefix(":").split(" ")
-        changed[path] = ((old_mode, old_name), (new_mode, new_name))
-    # ``100644 NAME STAGE``, and the path after it; a path in conflict has several.
-    staged: dict[str, list[tuple[str, str]]] = {}
-    for entry in _split_nul(git.run("ls-files", "-s", "-z")):
-        facts, _, path = entry.partition("\t")
-        mode, name, stage = facts.split(" ")
-        staged.setdefault(path, []).append((mode if stage == "0" else "conflict", name))
+    changed = _parse_differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
+    staged = _parse_entries(git.run("ls-files", "-s", "-z"))
     lines = [
         f"{mode} {name}\t{path}"
         for path, (before, (mode, name)) in changed.items()
@@ -256,6 +246,26 @@ def _update_index(git: _Git, old: str, new: str, target: Path) -> bool:
         except OSError as error:
             raise _NoCommitError(f"git's index can't be written: {error.strerror}") from error
     return True
+
+
+def _parse_differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:
+    """Read ``:100644 100755 OLD NEW M``, each with the path after it; return both modes and names by path."""
+    words = _split_nul(raw)
+    differences: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}
+    for facts, path in zip(words[::2], words[1::2], strict=True):
+        old_mode, new_mode, old_name, new_name, _ = facts.removeprefix(":").split(" ")
+        differences[path] = ((old_mode, old_name), (new_mode, new_name))
+    return differences
+
+
+def _parse_entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
+    """Read ``100644 NAME STAGE`` and the path after it; return modes and names by path, several for a conflict."""
+    entries: dict[str, list[tuple[str, str]]] = {}
+    for entry in _split_nul(raw):
+        facts, _, path = entry.partition("\t")
+        mode, name, stage = facts.split(" ")
+        entries.setdefault(path, []).append((mode if stage == "0" else "conflict", name))
+    return entries
 
 
 def _split_nul(raw: bytes) -> list[str]:

@@ -226,7 +226,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect_memory() -> sqlite3.Connection:
-    """Open an empty database in the memory."""
+    """Open an empty database in memory."""
     database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
     return database
@@ -296,29 +296,35 @@ def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) ->
         with contextlib.suppress(OSError):  # not copied
             room -= target.stat().st_size
     if has_copied:
-        # Copies of earlier days go, and the oldest of all until the rest fits; of one day, the least important first.
-        ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
-        by_name: dict[Path, list[Path]] = {}
-        for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
-            by_name.setdefault(backup.with_suffix(""), []).append(backup)
-        kept: list[Path] = []
-        first_day = (today - timedelta(days=_KEPT_DAYS)).isoformat()
-        for name, backups in by_name.items():
-            # No new copies push out those of a database that is gone, as what it held is kept in another one now.
-            is_gone = not (name.parent.parent / name.name).exists()
-            recent = [backup for backup in backups if not is_gone or backup.suffix[1:] > first_day]
-            recent = sorted(recent, reverse=True)[:_KEPT_DAYS]
-            kept += recent
-            for old in {*backups} - {*recent}:
-                old.unlink(missing_ok=True)
-        kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
-        kept.sort(key=lambda backup: backup.suffix, reverse=True)
-        total = 0
-        for backup in kept:
-            total += backup.stat().st_size
-            if total > max_bytes:
-                backup.unlink(missing_ok=True)
+        _drop_old_backups(folder, max_bytes, today)
     return problems
+
+
+def _drop_old_backups(folder: Path, max_bytes: int, today: date) -> None:
+    """Remove copies of earlier days, and the oldest of all until the rest fits; of one day, the least important first.
+
+    No new copies push out those of a database that is gone, as what it held is kept in another one now.
+    """
+    ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
+    by_name: dict[Path, list[Path]] = {}
+    for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
+        by_name.setdefault(backup.with_suffix(""), []).append(backup)
+    kept: list[Path] = []
+    first_day = (today - timedelta(days=_KEPT_DAYS)).isoformat()
+    for name, backups in by_name.items():
+        is_gone = not (name.parent.parent / name.name).exists()
+        recent = [backup for backup in backups if not is_gone or backup.suffix[1:] > first_day]
+        recent = sorted(recent, reverse=True)[:_KEPT_DAYS]
+        kept += recent
+        for old in {*backups} - {*recent}:
+            old.unlink(missing_ok=True)
+    kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
+    kept.sort(key=lambda backup: backup.suffix, reverse=True)
+    total = 0
+    for backup in kept:
+        total += backup.stat().st_size
+        if total > max_bytes:
+            backup.unlink(missing_ok=True)
 
 
 def _find_backed_up(folder: Path) -> list[Path]:
@@ -340,7 +346,8 @@ def _copy(path: Path, target: Path, max_bytes: int) -> str:
         ):
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            copy.execute(_LEFT_OUT.get(path.name, "SELECT 0"))
+            if left_out := _LEFT_OUT.get(path.name):
+                copy.execute(left_out)
             verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
         if verdict != "ok":
             return verdict
@@ -640,7 +647,11 @@ def schema_version(database: sqlite3.Connection) -> int:
 
 @contextmanager
 def storage_errors(path: Path) -> Generator[None]:
-    """Turn what SQLite raises into errors that name the file."""
+    """Turn what SQLite raises into errors that name the file.
+
+    Raises:
+        StorageError: SQLite can't use the file; its code is ``damaged`` where that is why.
+    """
     try:
         yield
     except sqlite3.Error as error:

@@ -380,22 +380,24 @@ class LinkHistory:
         """
         rewrites: dict[NotePath, list[PastRewrite]] = {}
         with self._journal.reading() as database:
-            departures: set[int] = set()
-            for old, new in moves:
-                # The last change that moved the file, or a folder above it, from its new path to its current one.
-                for above in _path_and_parents(new):
-                    suffix = new[len(above) :]
-                    if not old.endswith(suffix):
-                        break
-                    row = database.execute(_LAST_MOVE, (above, old.removesuffix(suffix))).fetchone()
-                    if row is not None:
-                        departures.add(int(row[0]))
-                        break
-            for number in sorted(departures):
+            found = (_find_departure(database, old, new) for old, new in moves)
+            for number in sorted({number for number in found if number is not None}):
                 for target, before, after in database.execute(_REPLACED_FILES, (number,)).fetchall():
                     past = PastRewrite(journal=self._journal, before=before, after=after)
                     rewrites.setdefault(_current_path(database, target, number), []).append(past)
         return rewrites
+
+
+def _find_departure(database: sqlite3.Connection, old: NotePath, new: NotePath) -> int | None:
+    """Return the last change that moved a file, or a folder above it, from its new path to its current one."""
+    for above in _path_and_parents(new):
+        suffix = new[len(above) :]
+        if not old.endswith(suffix):
+            return None
+        row = database.execute(_LAST_MOVE, (above, old.removesuffix(suffix))).fetchone()
+        if row is not None:
+            return int(row[0])
+    return None
 
 
 def _current_path(database: sqlite3.Connection, path: str, since: int) -> NotePath:

@@ -433,10 +433,7 @@ def _place_before_and_after(
             if text == before:
                 other, moved = after, start + sum(_growth(each) for each in made if each.start < start)
             elif text == after:
-                other, moved = before, start
-                for each in sorted(made, key=lambda each: each.start):
-                    if each.start < moved:
-                        moved -= _growth(each)
+                other, moved = before, _start_before(start, made)
             else:
                 continue
             stop = moved + len(one.hunk.old)
@@ -448,6 +445,14 @@ def _place_before_and_after(
 
 def _growth(splice: splices.Splice) -> int:
     return len(splice.new) - (splice.stop - splice.start)
+
+
+def _start_before(start: int, made: Sequence[splices.Splice]) -> int:
+    """Return where a place was before splices were made, none of which touches it."""
+    for each in sorted(made, key=lambda each: each.start):
+        if each.start < start:
+            start -= _growth(each)
+    return start
 
 
 def _refit_move(file: ProposedFile, current: bytes) -> ProposedFile:
@@ -548,21 +553,21 @@ def _join_names(names: list[str]) -> str:
 def _hunks_text(hunks: Iterable[Hunk]) -> str:
     lines: list[str] = []
     for hunk in hunks:
-        parts: list[str] = []
-        for mark in hunk.words:
-            part = _MARKS.sub(lambda found: " ".join(found[0]), _visible(mark.text))
-            if mark.side == "removed":
-                part = f"[-{part}-]"
-            elif mark.side == "added":
-                part = f"{{+{part}+}}"
-            elif len(part) > 2 * _EDGE_CHARS:
-                part = f"{part[:_EDGE_CHARS]} … {part[-_EDGE_CHARS:]}"
-            parts.append(part)
-        text = "".join(parts).strip("\n")
+        text = "".join(_mark_words(mark.side, mark.text) for mark in hunk.words).strip("\n")
         if len(text) > _MAX_HUNK_CHARS:
             text = f"{text[:_MAX_HUNK_CHARS]}… ({len(text) - _MAX_HUNK_CHARS:,} characters more)"
         lines.append("\n" + "\n".join(f"    {line}" for line in text.splitlines()))
     return "".join(lines)
+
+
+def _mark_words(side: str, raw: str) -> str:
+    """Return words as a person is shown them: ``[-removed-]``, ``{+added+}``, or the edges of what both sides have."""
+    text = _MARKS.sub(lambda found: " ".join(found[0]), _visible(raw))
+    if side == "removed":
+        return f"[-{text}-]"
+    if side == "added":
+        return f"{{+{text}+}}"
+    return text if len(text) <= 2 * _EDGE_CHARS else f"{text[:_EDGE_CHARS]} … {text[-_EDGE_CHARS:]}"
 
 
 def _visible(text: str) -> str:

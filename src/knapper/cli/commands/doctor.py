@@ -349,7 +349,7 @@ def check_databases(settings: Settings) -> CheckResult:
         hint = f"{_REPAIR}: it saves what can be read{filled}, and {kept}"
         return CheckResult(name="data", state="fail", text=text, hint=hint)
     try:
-        work_store.check_earlier(loading.state_folder(settings))
+        work_store.migrate(loading.state_folder(settings))
     except KnapError as error:
         return failed_check("data", error)
     journal = loading.state_folder(settings) / JOURNAL_FILE

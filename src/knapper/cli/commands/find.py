@@ -61,7 +61,7 @@ def command(global_options: GlobalOptions, query: tuple[str, ...], **own: Unpack
         global_options,
         "notes.find_notes",
         query=" ".join(query),
-        folder="".join(own["folder"]),
+        folder=own["folder"][0] if own["folder"] else "",
         limit=own["number"],
         offset=own["offset"],
         **inputs.filter_arguments(own),
