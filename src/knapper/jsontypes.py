@@ -1,4 +1,4 @@
-"""Types of JSON values, checks that tell one from another, and what JSON has that UTF-8 lacks."""
+"""Types of JSON values, dataclasses shown as objects, checks of types, and what JSON has that UTF-8 lacks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FieldValue: TypeAlias = "JSONValue | Record | tuple[_FieldValue, ...]"
 
 
 class Record:
-    """A dataclass that every surface shows by its fields, in their order."""
+    """Base of the dataclasses that every surface shows as an object with their fields, in their order."""
 
     __slots__ = ()
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows: the records in it likewise, and tuples as lists."""
+        """Return the fields by name: ``{"path": "A.md", "lines": [3, 5]}``; records are objects, and tuples lists."""
         names = (one.name for one in fields(self))  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
         return {name: _show_field(getattr(self, name)) for name in names}
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index.documents import Filter, PropertyTest
-from knapper.jsontypes import JSONValue, object_or_empty
+from knapper.jsontypes import JSONValue, Record, object_or_empty
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import files, parser, paths, walk
@@ -326,16 +326,12 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DroppedCitation:
+class DroppedCitation(Record):
     """A citation that failed the check, and why."""
 
     path: str
     code: str
     reason: str
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it as every surface shows it."""
-        return {"path": self.path, "code": self.code, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

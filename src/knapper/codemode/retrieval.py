@@ -458,15 +458,7 @@ class Retriever:
         broadened = self._search_broadly(need, attempts, contexts)
         best = max([broadened, *attempts], key=lambda one: one.score)
         joined = _join_attempts(replace(best, tier="B", broken_off=broken_off), [*attempts, broadened], notes)
-        if joined.score >= self._limits.low_score:
-            return joined
-        if not task.has_high_impact:
-            return self._with_notes(joined, (POOR_CONTEXT,))
-        if self._checkpoints is None:
-            return self._with_notes(joined, (POOR_CONTEXT, NOBODY_TO_ASK))
-        waiting = replace(joined, tier="C", state="waiting", notes=(*joined.notes, POOR_CONTEXT, "a person is asked"))
-        checkpoint = self._checkpoints.ask(self._run, task.node, task.text, waiting.as_dict())
-        return replace(waiting, checkpoint=checkpoint.id)
+        return self._ask_person_if_poor(task, joined)
 
     def _run_draft(
         self, author: ScriptAuthor, need: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
@@ -494,6 +486,20 @@ class Retriever:
         ]
         gathered = search_broadly(contexts, queries, self._options.most_context_chars)
         return self._runner.score_search(need, gathered, "B")
+
+    def _ask_person_if_poor(self, task: RetrievalTask, retrieval: Retrieval) -> Retrieval:
+        """Ask a person where a high-impact task got poor context."""
+        if retrieval.score >= self._limits.low_score:
+            return retrieval
+        if not task.has_high_impact:
+            return self._with_notes(retrieval, (POOR_CONTEXT,))
+        if self._checkpoints is None:
+            return self._with_notes(retrieval, (POOR_CONTEXT, NOBODY_TO_ASK))
+        waiting = replace(
+            retrieval, tier="C", state="waiting", notes=(*retrieval.notes, POOR_CONTEXT, "a person is asked")
+        )
+        checkpoint = self._checkpoints.ask(self._run, task.node, task.text, waiting.as_dict())
+        return replace(waiting, checkpoint=checkpoint.id)
 
     def _author(self, ask: AskModel) -> ScriptAuthor:
         bridge = Bridge(self._context, self._options.profile)

@@ -421,15 +421,15 @@ class Catalog:
             limit, offset = listing.limit, min(listing.offset, _MAX_OFFSET)
             if listing.order.by == "property" and not listing.is_selective:
                 name = f"{listing.order!r}|{where.cache_key}"
-                every = self._sorted.get(connection, name, lambda: array("q", self._all(connection, listing, where)))
-                ids, total = list(every[offset : offset + limit]), len(every)
+                all_ids = self._sorted.get(connection, name, lambda: array("q", self._all(connection, listing, where)))
+                ids, total = list(all_ids[offset : offset + limit]), len(all_ids)
             elif sees_all(where) and listing.order.by != "property":
                 condition, parameters = listing_condition(listing)
                 total = connection.execute(f"SELECT COUNT(*) FROM files f WHERE {condition}", parameters).fetchone()[0]
                 ids = select_ids(connection, listing, limit=limit, offset=offset)
             else:
-                found = self._all(connection, listing, where)
-                ids, total = found[offset : offset + limit], len(found)
+                all_ids = self._all(connection, listing, where)
+                ids, total = all_ids[offset : offset + limit], len(all_ids)
             entries_by_id = _read_entries(connection, "id", ids)
             return Listing(entries=tuple(entries_by_id[i] for i in ids), total=total)
 

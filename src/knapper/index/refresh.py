@@ -198,7 +198,7 @@ class Freshness:
     filling: bool = False
     """A process is indexing the missing files right now."""
     emptied: bool = False
-    """The vault's folder is empty, and wasn't: its disk may not be mounted."""
+    """The vault's folder is empty, but the index has many of its files: its disk may not be mounted."""
     pending: int = 0
     """Chunks without a vector, which search by meaning can't find yet."""
     as_of: str = ""
@@ -301,7 +301,7 @@ _MANY_FILES = 10
 
 
 def is_emptied(root: Path, count_missing: Callable[[], int]) -> bool:
-    """Return whether a folder is empty that was full of indexed files; arguments as for `check_not_emptied`."""
+    """Return whether a vault's folder is empty, but many of its files indexed; arguments as for `check_not_emptied`."""
     try:
         with os.scandir(root) as entries:
             is_empty = next(entries, None) is None
@@ -319,7 +319,7 @@ def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
         count_missing: Counts the indexed files that would count as deleted.
 
     Raises:
-        StorageError: The folder is empty, and was full of files.
+        StorageError: The folder is empty, and had many files (code ``vault_empty``).
     """
     if is_emptied(root, count_missing):
         raise StorageError(

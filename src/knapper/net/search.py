@@ -102,6 +102,7 @@ class ProviderClient:
     """A client of one provider; its messages never contain the key, the query or text of the provider."""
 
     caveat = ""
+    """As of `SearchProvider`."""
 
     def __init__(self, account: ProviderAccount) -> None:
         """Open the client.

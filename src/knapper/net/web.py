@@ -313,6 +313,7 @@ def _extract_html(html: str, url: str) -> tuple[str, str, str]:
     """Return title, date and text, as far as they can be extracted."""
     html = trim_html(html)
     title, date, text = "", "", None
+    # Each step parses anew, as it changes its tree; where one fails, the others may yet find something.
     with contextlib.suppress(*_HTML_PARSER_ERRORS):
         tree = trafilatura.load_html(html)
         if tree is not None:

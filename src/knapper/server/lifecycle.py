@@ -497,8 +497,8 @@ class AppOpenedLater:
                 if repr(error) != self._logged:
                     LOG.exception("MCP can't be opened; a request after %.0f s tries again", self._retry_pause_s)
                 self._logged, self._retry_at = repr(error), time.monotonic() + self._retry_pause_s
-                if not is_over.is_set():  # else nobody sets it again
+                if not is_over.is_set():  # at the end nothing sets it again, and the wait below would never end
                     self._is_wanted.clear()
-                opened.set_exception(error)  # which each request of the next while raises
-                _ = opened.exception()
+                opened.set_exception(error)  # each request raises it until the next attempt
+                _ = opened.exception()  # else asyncio logs an error that no request has raised
             _ = await self._is_wanted.wait()

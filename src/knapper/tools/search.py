@@ -373,10 +373,13 @@ def freshness_notes(freshness: Freshness, remarks: Sequence[str] = ()) -> list[s
     elif freshness.unchecked and not freshness.is_published:  # else a notice says that the server doesn't answer
         notes.append(f"not every file could be checked for changes in the time of a search: {_REMEDY}")
     if freshness.pending:
-        who, remedy = "", "; run `knap index`"
-        if freshness.is_published or freshness.filling:
-            who = ", which the machine with the files does" if freshness.is_published else ", which is being done"
-            remedy = ""
+        who, remedy = "", ""
+        if freshness.is_published:
+            who = ", which the machine with the files does"
+        elif freshness.filling:
+            who = ", which is being done"
+        else:
+            remedy = "; run `knap index`"
         notes.append(f"passages found by words only until they are embedded{who}: {freshness.pending:,}{remedy}")
     return notes
 

@@ -222,12 +222,7 @@ def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
     folder_path = f"{base}/{folder}" if folder else base
     # Missing permission or a name that is too long: the listing below reports what is wrong.
     with contextlib.suppress(OSError):
-        try:
-            status = opening.lstat(f"{folder_path}/{name}")
-        except OSError as error:
-            if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
-                raise
-            status = None
+        status = _lstat_or_none(f"{folder_path}/{name}")
         if status is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
             return None
         if status is not None and paths.is_exact_name(folder_path, name, status):
@@ -237,6 +232,16 @@ def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
         entries = _list_entries(chain, prefix, _ignore_problem)
         entry = next((entry for entry in entries if entry.name == name), None)
         return entry and _SingleEntry(name=name, status=entry.stat(follow_symlinks=False))
+
+
+def _lstat_or_none(path: str) -> os.stat_result | None:
+    """Return the status of a file, folder or link itself; None where there is none, or a link lies on the way."""
+    try:
+        return opening.lstat(path)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+            return None
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,14 +71,7 @@ def read_untrusted_json(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONVa
             raise UntrustedJSONError("it holds an unpaired surrogate") from None
     # An upper bound on the depth: most values needn't be walked.
     if text.count("[") + text.count("{") > MAX_DEPTH:
-        level = [value]
-        for _ in range(MAX_DEPTH):
-            inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-            level = [each for values in inner for each in values if isinstance(each, list | dict)]
-            if not level:
-                break
-        else:
-            raise UntrustedJSONError("it is nested too deeply")
+        _check_depth(value)
     return value
 
 
@@ -94,6 +87,16 @@ def read_untrusted_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
         if isinstance(method, str) and isinstance(arguments, dict):
             return method, arguments
     raise UntrustedJSONError("it isn't a call")
+
+
+def _check_depth(value: JSONValue) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [each for values in inner for each in values if isinstance(each, list | dict)]
+        if not level:
+            return
+    raise UntrustedJSONError("it is nested too deeply")
 
 
 _CLEAR_PEAK_RSS: Final = "5"

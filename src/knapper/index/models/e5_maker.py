@@ -211,7 +211,7 @@ def make(folder: Path) -> e5.ModelRecord:
         quantize_layers(exact, place / e5.LAYERS_FILE)
         cosine = _lowest_cosine(place, exact)
         exact.unlink()
-        if not cosine >= MIN_COSINE:
+        if not cosine >= MIN_COSINE:  # also where it is NaN
             raise EmbedderError(
                 f"what was made isn't {e5.NAME}: its vectors have a cosine of {cosine:.3f} to those of the weights",
                 hint=f"the versions of onnx and onnxruntime don't fit; at least {MIN_COSINE} is needed",

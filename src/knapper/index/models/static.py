@@ -117,7 +117,7 @@ def _run_pattern() -> re.Pattern[str]:
     """
     characters = "".join(map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x10000))))
     kept = _OTHER_SEPARATORS.sub(_keep_marks, characters).split()
-    # Letters that follow each other are all as far from their places.
+    # Of characters with consecutive numbers, number minus place is the same.
     grouped = (groupby(enumerate(part), lambda one: ord(one[1]) - one[0]) for part in kept)
     runs = ([character for _, character in run] for groups in grouped for _, run in groups)
     ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in runs)

@@ -37,8 +37,8 @@ _SHORT_SHARE: Final = 6
 _ADDED_ROWS: Final = 8_192
 """Rows whose scores are added up at once: all of a frequent word's take twice as long, as they push out the sums."""
 _SAMPLED_ROWS: Final = 8_192
-"""Rows of a word, of which the best tell what the best of all reach at least; more tell it little better, and fewer
-than the best are would tell too much."""
+"""Rows of a word, of which the best tell what the best of all reach at least; more tell it little better. A larger
+limit takes as many as it asks for: the best of fewer would promise too much."""
 _CLEAR_LEAD: Final = 3.0
 """How many times as much the terms that were added up can count as those left, from which on it pays to look."""
 _NARROWED: Final = 4
@@ -411,9 +411,9 @@ class PostingsEngine:
         # The last few are kept, as a client asks with the same mask again and again.
         norms = next(
             (
-                norms
-                for known, mask, log, norms in self._kept_norms
-                if known is state and mask is allowed and log is has_log
+                kept
+                for kept_state, kept_allowed, kept_log, kept in self._kept_norms
+                if kept_state is state and kept_allowed is allowed and kept_log is has_log
             ),
             None,
         )

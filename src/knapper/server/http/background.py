@@ -19,6 +19,7 @@ from knapper.errors import StorageError
 from knapper.server import logs, security, workers
 from knapper.server.http import openapi
 from knapper.server.http.binding import Parameter
+from knapper.server.http.openapi import INTEGER, STRING
 from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
@@ -291,9 +292,7 @@ _POLLED_CONTENT: Final = openapi.json_content(
     {
         "events": {
             "type": "array",
-            "items": openapi.object_schema(
-                {"id": {"type": "integer"}, "event": {"type": "string"}, "data": {"type": "object"}}
-            ),
+            "items": openapi.object_schema({"id": INTEGER, "event": STRING, "data": {"type": "object"}}),
         },
         "last": {"type": "integer", "description": "What to give as `after` the next time."},
         "ended": {"type": "boolean", "description": "Whether no more events follow."},

@@ -220,9 +220,10 @@ ANY_VAULT: Final = (
     Parameter(name="vault", doc="Counts for nothing here; a program may send it with each of its requests."),
 )
 """Of routes whose answer is the same for all vaults, or whose id tells the vault."""
-_PAGE_LIMIT: Final = 50
+PAGE_LIMIT: Final = 50
+"""How many rows a page has where a request doesn't say."""
 PAGE_PARAMETERS: Final = (
-    Parameter(name="limit", doc=f"How many at most; {_PAGE_LIMIT} where it is left out.", kind="count", maximum=500),
+    Parameter(name="limit", doc=f"How many at most; {PAGE_LIMIT} where it is left out.", kind="count", maximum=500),
     Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9),
 )
 """Of routes that list by pages."""
@@ -257,8 +258,8 @@ class RequestArguments:
         return default if value is None else value
 
     def page(self) -> tuple[int, int]:
-        """Return how many are wanted at most, and how many are passed over."""
-        return self.integer_or_default("limit", _PAGE_LIMIT), self.integer_or_default("offset", 0)
+        """Return the ``limit`` and the ``offset`` of a page: 50 and 0 where they are left out."""
+        return self.integer_or_default("limit", PAGE_LIMIT), self.integer_or_default("offset", 0)
 
     def integer(self, name: str) -> int | None:
         """Return a whole number; None if omitted."""

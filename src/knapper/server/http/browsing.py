@@ -17,8 +17,8 @@ from knapper.errors import BadInput
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
+from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.vault import files, paths
 
@@ -123,7 +123,13 @@ _EDGE_SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["source", "target", "kind"],
 }
 _BACKLINK_PARAMETERS: Final = (
-    Parameter(name="limit", doc="Most notes; 50 where it is left out.", kind="count", minimum=1, maximum=1_000),
+    Parameter(
+        name="limit",
+        doc=f"Most notes; {PAGE_LIMIT} where it is left out.",
+        kind="count",
+        minimum=1,
+        maximum=1_000,
+    ),
     Parameter(name="offset", doc="How many to skip.", kind="count", maximum=answers.MAX_OFFSET),
     VAULT_PARAMETER,
 )
@@ -131,7 +137,7 @@ _LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
         "line": INTEGER,
         "text": {**STRING, "description": "The line, without the space around it."},
-        "is_embed": {"type": "boolean"},
+        "is_embed": BOOLEAN,
     }
 )
 _BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
@@ -149,9 +155,9 @@ _GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
     "by": {"enum": [*links.GRAPH_TIES]},
     "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
     "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
-    "index_stale": {"type": "boolean"},
+    "index_stale": BOOLEAN,
     "as_of": STRING,
-    "index_incomplete": {"type": "boolean"},
+    "index_incomplete": BOOLEAN,
     "pending": INTEGER,
 }
 _GRAPH_CONTENT: Final = openapi.json_content(
@@ -363,7 +369,7 @@ _BLOCK_SCHEMA: Final[Mapping[str, Any]] = {
     "properties": {
         "id": STRING,
         "type": {"type": ["string", "null"], "description": "What its edit does: add, delete or replace."},
-        "line": {"type": "integer"},
+        "line": INTEGER,
         "before": STRING,
         "after": STRING,
         "problem": {"type": "string", "description": "Why it can't be decided, such as that it was edited by hand."},
@@ -375,7 +381,7 @@ LIST_CONTENT: Final = openapi.json_content(
         "path": STRING,
         "hash": {"type": "string", "description": "Of the whole note."},
         "results": {"type": "array", "items": _BLOCK_SCHEMA},
-        "total": {"type": "integer"},
+        "total": INTEGER,
     }
 )
 WRITE_CONTENT: Final = openapi.json_content({"status": {"enum": ["applied", "planned"]}})
@@ -389,7 +395,8 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
         threads: Where notes are read and written; the caller closes them.
     """
     routes = _BlockRoutes(hub=hub, threads=threads)
-    bind, proposal = openapi.bind_route, "/proposals/{proposal_id}"
+    bind = openapi.bind_route
+    proposal = "/proposals/{proposal_id}"
     applied_content = openapi.json_content({"id": STRING, "status": STRING})
     specs = (
         bind("POST", f"{proposal}/draw", "proposals", routes.draw, _DRAW_PARAMETERS, WRITE_CONTENT),
@@ -414,8 +421,13 @@ class _BlockRoutes:
         What can't be a block, such as a change of properties, stays in the proposal; `notes` names it. Only a person
         may.
         """
-        show = partial(proposals.show_proposal_in_notes, proposal_id=str(request.path_params["proposal_id"]))
-        return await self._write(request, args, "put blocks into notes", show)
+        proposal_id = str(request.path_params["proposal_id"])
+        return await self._write(
+            request,
+            args,
+            "put blocks into notes",
+            lambda context: proposals.show_proposal_in_notes(context, proposal_id),
+        )
 
     async def record_applied(self, request: Request, args: RequestArguments) -> Response:
         """Record that an editor with unsaved text applied hunks itself.
@@ -435,33 +447,59 @@ class _BlockRoutes:
 
         Also those of other programs, which belong to no proposal.
         """
-        context = partial(self.hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
         path = args.text("path")
-        return security.JsonReply(await self.threads.run("read", lambda: proposals.list_blocks(context(), path)))
+        return security.JsonReply(
+            await self.threads.run("read", lambda: proposals.list_blocks(self._context(request, args), path))
+        )
 
     async def accept(self, request: Request, args: RequestArguments) -> Response:
         """Put the new text of blocks in their places.
 
         All of them or none. Only a person may.
         """
-        resolve = partial(proposals.resolve_blocks, path=args.text("path"), base=args.text("hash"))
-        return await self._write(request, args, "accept blocks", partial(resolve, accept=args.texts("ids") or ()))
+        path, note_hash, ids = args.text("path"), args.text("hash"), args.texts("ids") or ()
+        return await self._write(
+            request,
+            args,
+            "accept blocks",
+            lambda context: proposals.resolve_blocks(context, path, accept=ids, base=note_hash),
+        )
 
     async def reject(self, request: Request, args: RequestArguments) -> Response:
         """Put the old text of blocks back in their places.
 
         All of them or none. Only a person may.
         """
-        resolve = partial(proposals.resolve_blocks, path=args.text("path"), base=args.text("hash"))
-        return await self._write(request, args, "reject blocks", partial(resolve, reject=args.texts("ids") or ()))
+        path, note_hash, ids = args.text("path"), args.text("hash"), args.texts("ids") or ()
+        return await self._write(
+            request,
+            args,
+            "reject blocks",
+            lambda context: proposals.resolve_blocks(context, path, reject=ids, base=note_hash),
+        )
 
     async def _write(
         self, request: Request, args: RequestArguments, action: str, work: Callable[[Context], Mapping[str, object]]
     ) -> Response:
-        """Do in a thread, on behalf of the request's client, what only persons may do."""
+        """Do in a thread, on behalf of the request's client, what only persons may do.
+
+        Args:
+            request: The request.
+            args: Its arguments.
+            action: What is done, for the error that refuses it: ``accept blocks``.
+            work: Does it, and returns the reply.
+
+        Raises:
+            RefusedError: The client isn't a person.
+        """
         security.check_person(self.hub.settings, request.scope, action)
-        open_context = partial(self.hub.context, client=security.client_of(request.scope), vault=args.text("vault"))
         options = SubmitOptions(dry_run=args.flag("dry_run") is True)
-        return security.JsonReply(
-            await self.threads.run("write", lambda: work(replace(open_context(), submit_options=options)))
-        )
+
+        def write() -> Mapping[str, object]:
+            return work(replace(self._context(request, args), submit_options=options))
+
+        return security.JsonReply(await self.threads.run("write", write))
+
+    def _context(self, request: Request, args: RequestArguments) -> Context:
+        """Open the context of the request's client and vault; called in a thread."""
+        return self.hub.context(client=security.client_of(request.scope), vault=args.text("vault"))

@@ -18,6 +18,8 @@ from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.openapi import (
+    BOOLEAN,
+    INTEGER,
     OBJECTS,
     STRING,
     RouteSpec,
@@ -71,9 +73,7 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
 AGENTS_CONTENT: Final = json_content(
     {"results": {"type": "array", "items": object_schema({"name": STRING, "title": STRING, "summary": STRING})}}
 )
-CANCEL_CONTENT: Final = json_content(
-    {"turn_id": STRING, "session_id": STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
-)
+CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
     {
         "id": STRING,
@@ -82,7 +82,7 @@ SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
         "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
         "created": STRING,
         "updated": STRING,
-        "turns": {"type": "integer"},
+        "turns": INTEGER,
         "forked_from": {"type": ["string", "null"]},
         "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
         "task": {"type": ["string", "null"], "description": "The run of an agents' task that is running, if one is."},
@@ -394,7 +394,7 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     sessions_content = page_content("results", SESSION_SCHEMA)
     messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
-    trace_content = json_content({"number": {"type": "integer"}, "trace": TRACE_SCHEMA})
+    trace_content = json_content({"number": INTEGER, "trace": TRACE_SCHEMA})
     return (
         route("GET", "", _SessionCall.list_sessions, sessions_content, (_QUERY, *PAGE_PARAMETERS)),
         route("POST", "", _SessionCall.begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
@@ -404,7 +404,7 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
         route("POST", "/{session_id}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO,)),
         route("POST", "/{session_id}/clear", _SessionCall.clear_session, session_content),
         route("POST", "/{session_id}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH,)),
-        route("DELETE", "/{session_id}", _SessionCall.delete_session, json_content({"deleted": {"type": "string"}})),
+        route("DELETE", "/{session_id}", _SessionCall.delete_session, json_content({"deleted": STRING})),
     )
 
 

@@ -18,7 +18,7 @@ from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import STRING, STRINGS
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS
 from knapper.server.security import API_CLIENT, MCP_CLIENT, PAGE_CLIENT, RequestBuckets
 from knapper.vault import access
 from knapper.vault.access import Capability, ClientKind, EditableScope, Outcome
@@ -64,7 +64,7 @@ _PAIRED_CONTENT: Final = openapi.json_content(
 _CODE_CONTENT: Final = openapi.json_content(
     {
         "code": STRING,
-        "expires_s": {"type": "integer"},
+        "expires_s": INTEGER,
         "vault": STRING,
         "name": {"type": "string", "description": "Empty where the device says it."},
         "address": STRING,
@@ -90,7 +90,7 @@ _CLIENT_SCHEMA: Final = openapi.object_schema(
 _OUTCOME: Final[Mapping[str, Any]] = {"enum": [*get_args(Outcome)]}
 _RIGHTS: Final[Mapping[str, Any]] = openapi.object_schema(
     {
-        "is_read_only": {"type": "boolean"},
+        "is_read_only": BOOLEAN,
         "capabilities": {"type": "array", "items": {"enum": [*get_args(Capability)]}},
         "scope": {"enum": [*get_args(EditableScope)], "description": "Which notes it may change."},
         "small": {**_OUTCOME, "description": "What becomes of a change to one exact place."},
@@ -123,7 +123,7 @@ _REVOKED_CONTENT: Final = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)}
 _LISTED_CONTENT: Final = openapi.json_content(
     {
         "results": {"type": "array", "items": dict(_CLIENT_SCHEMA)},
-        "total": {"type": "integer"},
+        "total": INTEGER,
         "programs": {
             "type": "array",
             "items": dict(_PROGRAM_SCHEMA),

@@ -26,7 +26,7 @@ from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import STRING, STRINGS, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -359,7 +359,7 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
             "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
         },
         "notes": {**STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
-        "note_count": {"type": "integer"},
+        "note_count": INTEGER,
         "session_id": STRING,
         "run_id": STRING,
         "schedule": STRING,
@@ -368,7 +368,7 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
         "proposals": {**STRINGS, "description": "What a turn proposed."},
         "changes": {**STRINGS, "description": "What a turn changed, or an undo took back."},
         "model": STRING,
-        "tokens": {"type": "integer"},
+        "tokens": INTEGER,
         "cost_usd": {"type": "number"},
         "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
     },
@@ -377,8 +377,8 @@ _ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
 _HISTORY_CONTENT: Final = openapi.json_content(
     {
         "results": {"type": "array", "items": _ENTRY_SCHEMA},
-        "limit": {"type": "integer"},
-        "more": {"type": "boolean"},
+        "limit": INTEGER,
+        "more": BOOLEAN,
         "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},
     }
 )

@@ -18,7 +18,7 @@ from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import JobSet
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import STRING
+from knapper.server.http.openapi import BOOLEAN, STRING
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -207,9 +207,7 @@ _EVENTS_CONTENT: Final = background.events_content(
         "`publish`), `done` and `total`, and `error`; `indexed` comes last, with what was done."
     )
 )
-_CANCELLED_CONTENT: Final = openapi.json_content(
-    {"job_id": STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
-)
+_CANCELLED_CONTENT: Final = openapi.json_content({"job_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 _ACCEPTED_STATUS: Final = 202
 _TAG: Final = "index"
 

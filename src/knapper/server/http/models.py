@@ -242,7 +242,9 @@ def model_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         hub: Whose settings name the models.
         service: Has the chats, which open them, and whose account is shown.
     """
-    routes, bind, keys_path = _ModelRoutes(hub=hub, service=service), openapi.bind_route, "/models/keys"
+    routes = _ModelRoutes(hub=hub, service=service)
+    bind = openapi.bind_route
+    keys_path = "/models/keys"
     return (
         bind("GET", "/models", _TAG, routes.list_models, binding.ANY_VAULT, _MODELS_CONTENT),
         bind("GET", "/usage", _TAG, routes.show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),

@@ -175,14 +175,13 @@ def _rewrite_refs_in(schema: Mapping[str, JSONValue], prefix: str) -> dict[str, 
     }
 
 
-_JSON_CONTENT: Final = "application/json"
 _EVENT_STREAM: Final = "text/event-stream"
 _PATH_NAME: Final = re.compile(r"{(\w+)(?::\w+)?}")
 _MODEL_PATHS: Final = ("/chat", "/chat/stream", "/ask", "/ask/stream")
 _BAD_GATEWAY_RESPONSE: Final = {
     "description": "The model's server can't be reached, refuses, or answers what can't be used; "
     "`response` has what there is of an answer.",
-    "content": {_JSON_CONTENT: {"schema": {"$ref": f"#/components/schemas/{ERROR_SCHEMA_NAME}"}}},
+    "content": {_JSON: {"schema": {"$ref": f"#/components/schemas/{ERROR_SCHEMA_NAME}"}}},
 }
 
 
@@ -208,7 +207,10 @@ class RouteSpec:
 
 
 Handler = Callable[[Request, RequestArguments], Awaitable[Response | dict[str, JSONValue]]]
-"""Gives what a good reply holds, or the reply; its docstring is the route's summary and description."""
+"""Returns the fields of a good reply besides ``success``, or the whole reply.
+
+Its docstring is the route's description: the first paragraph is the summary.
+"""
 
 
 def bind_route(
@@ -219,14 +221,23 @@ def bind_route(
     parameters: Sequence[Parameter],
     content: Mapping[str, Any],
 ) -> RouteSpec:
-    """Return the route of a handler, which is given the request and the arguments that the route takes."""
+    """Return the route of a handler.
+
+    Args:
+        method: Of HTTP.
+        path: Of the route, such as ``/sessions/{session_id}``.
+        tag: The group in the document.
+        handler: Called with the request and its arguments.
+        parameters: What the route takes besides the names in its path.
+        content: Of the good reply, by its type.
+    """
 
     async def endpoint(request: Request) -> Response:
         result = await handler(request, await binding.read_arguments(request, parameters))
         return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
 
-    summary, description = read_doc(handler)
-    return RouteSpec(method, path, tag, summary, endpoint, description, parameters, content)
+    summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
+    return RouteSpec(method, path, tag, summary, endpoint, " ".join(description.split()), parameters, content)
 
 
 def make_route(spec: RouteSpec) -> BoundRoute:
@@ -234,21 +245,21 @@ def make_route(spec: RouteSpec) -> BoundRoute:
     return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
 
 
-def read_doc(handler: Callable[..., object]) -> tuple[str, str]:
-    """Return what a handler's docstring says of its route: the summary, and the description or an empty text."""
-    summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
-    return summary, " ".join(description.split())
-
-
 def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a page of a list, and what stands beside it."""
-    counts: dict[str, Any] = {each: {"type": "integer"} for each in ("total", "limit", "offset")}
+    """Describe a page of a list as JSON.
+
+    Args:
+        name: The field with the rows.
+        row: The schema of one of them.
+        more: The schemas of other fields, by name.
+    """
+    counts: dict[str, Any] = dict.fromkeys(("total", "limit", "offset"), INTEGER)
     return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a reply as JSON."""
-    return {_JSON_CONTENT: {"schema": object_schema({"success": {"const": True}, **properties})}}
+    return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
 
 
 def stream_content(event_order: str) -> dict[str, Any]:
@@ -257,7 +268,7 @@ def stream_content(event_order: str) -> dict[str, Any]:
     Args:
         event_order: The events and their order.
     """
-    fields = {"id": STRING, "event": STRING, "data": {**STRING, "contentMediaType": _JSON_CONTENT}}
+    fields = {"id": STRING, "event": STRING, "data": {**STRING, "contentMediaType": _JSON}}
     text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
     return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
 
@@ -305,7 +316,7 @@ def _describe_operation(spec: RouteSpec) -> dict[str, Any]:
         }
         described["requestBody"] = {
             "required": any(parameter.required for parameter in spec.parameters),
-            "content": {_JSON_CONTENT: {"schema": body_schema}},
+            "content": {_JSON: {"schema": body_schema}},
         }
     if _EVENT_STREAM in spec.content and spec.method == "GET":
         described["parameters"].append(

@@ -193,7 +193,7 @@ class ScheduleService:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
-        """Cancel at the end what a person has set to work; what it has is kept."""
+        """Cancel at the end what persons have set to work; what they have by then is kept."""
         try:
             yield
         finally:

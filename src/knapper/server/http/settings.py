@@ -219,7 +219,7 @@ _RIGHT_VALUES: Final = Parameter(
     fields=tuple(map(_value_parameter, RIGHTS)),
 )
 _SAVE_RIGHTS_PARAMETERS: Final = (_RIGHT_VALUES, *binding.ANY_VAULT)
-_VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": {"type": "string"}}
+_VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": STRING}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {
     "choices": {"type": "array", "items": STRING, "description": "What it may be, or hold; not there for anything."},
     "least": {"type": "integer", "description": "Of a number."},

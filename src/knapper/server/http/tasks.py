@@ -36,7 +36,7 @@ from knapper.server.http.job_schemas import (
     read_switches,
     read_task_order,
 )
-from knapper.server.http.openapi import RouteSpec
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class _PipelineCall:
 
         No model is asked. The scout's choice can't be known in advance: only the other notes are shown.
         """
-        from knapper.app import pipelines  # noqa: PLC0415 - the same
+        from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
         def work() -> dict[str, JSONValue]:
             preview_request = self.pipelines.preview_request(read_task_order(self.args))
@@ -304,7 +304,7 @@ def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     route, by_name = functools.partial(_pipeline_route, service), "/presets/{name:path}"
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
-    deleted_content = openapi.json_content({"deleted": {"type": "string"}})
+    deleted_content = openapi.json_content({"deleted": STRING})
     return (
         route("GET", "/presets", _PipelineCall.list_presets, presets_content),
         route("PUT", by_name, _PipelineCall.save_preset, preset_content, (*PRESET_PARAMETERS, VAULT_PARAMETER)),
@@ -403,7 +403,7 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
 
 async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[JSONValue]:
-    """List runs that wait for an answer."""
+    """List runs that wait for an answer, and record that the client is shown them."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     def list_shown() -> list[PausedRun]:

@@ -168,10 +168,12 @@ class TerminalService:
         self, question: Mapping[str, Any], settings: Settings, cancelling: StopSignal
     ) -> tuple[Callable[[], object], tuple[str, ...]]:
         """Return a function that calls a tool as a command does in its own process, and the vault's notices."""
-        # The row of the table with a function, such as ``search.search_vault``.
-        module, _, name = question["tool"].rpartition(".")
-        place, specs = (f"{_TOOLS_PACKAGE}.{module}", name), self._hub.table.specs
-        row = next((row for row in specs if (row.function.__module__, row.function.__name__) == place), None)
+        # A command names the function, such as ``search.search_vault``, and not the tool.
+        place = f"{_TOOLS_PACKAGE}.{question['tool']}"
+        row = next(
+            (row for row in self._hub.table.specs if f"{row.function.__module__}.{row.function.__name__}" == place),
+            None,
+        )
         if row is None:
             raise Declined("there is no such tool")
         _check_reads(row)
