@@ -296,6 +296,7 @@ class VaultScan:
         return self._view.list_files(on_problem=self.skipped.append, is_unchanged=self._is_unchanged)
 
 
+EMPTIED_HINT = "mount its disk; if you deleted the notes, `knap index --full` empties the index too"
 _MANY_FILES = 10
 """From how many files on an empty folder is more likely a disk that isn't mounted."""
 
@@ -325,7 +326,7 @@ def check_not_emptied(root: Path, count_missing: Callable[[], int]) -> None:
         raise StorageError(
             f"the vault's folder is empty, but {count_missing()} of its files are in the index",
             code="vault_empty",
-            hint="mount its disk; if you deleted the notes, `knap index --full` empties the index too",
+            hint=EMPTIED_HINT,
         )
 
 

@@ -306,8 +306,8 @@ def check_index(settings: Settings) -> CheckResult:
         lacks.append(f"{pluralize(freshness.stale, 'changed file')} not in it yet")
     text = ", ".join([pluralize(status.notes, "note"), pluralize(status.chunks, "chunk"), *lacks])
     if freshness.emptied:
-        hint = "mount its disk; if you deleted the notes, `knap index --full` empties the index too"
-        return CheckResult(name="index", state="warn", text=f"{text}, but the vault's folder is empty", hint=hint)
+        text += ", but the vault's folder is empty"
+        return CheckResult(name="index", state="warn", text=text, hint=refresh.EMPTIED_HINT)
     if freshness.unchecked and settings.vault.has_files:
         text += "; not every file could be checked for changes in the time of a search"
     if status.pending and not settings.vault.has_files:
