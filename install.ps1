@@ -26,7 +26,7 @@ function Read-Program([string]$Program, [string[]]$Arguments) { # what it prints
 }
 function Find-Python { # the real interpreter, not an alias or a shim, which a task at logon couldn't start
     $check = "import os, sys; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))"
-    $candidates = @(@("py", "-3.13"), @("py", "-3.12"), @("py", "-3.14"), @("py", "-3.11"), @("python"), @("python3"))
+    $candidates = @(@("py", "-3.13"), @("py", "-3.14"), @("py", "-3.12"), @("py", "-3.11"), @("py", "-3.15"), @("python"), @("python3"))
     if ($env:PYTHON) { $candidates = @(, @($env:PYTHON)) }
     foreach ($candidate in $candidates) {
         $found = Read-Program $candidate[0] (@($candidate | Select-Object -Skip 1) + @("-c", $check))

@@ -73,7 +73,7 @@ esac
 say "system: $system"
 
 find_python() { # [MODULE]: the real interpreter, not the shim of a version manager, which a service couldn't start
-  local name module=${1:-os} names=(python3.13 python3.12 python3.14 python3.11 python3)
+  local name module=${1:-os} names=(python3.13 python3.14 python3.12 python3.11 python3.15 python3)
   [ -z "${PYTHON:-}" ] || names=("$PYTHON")
   for name in "${names[@]}"; do
     "$name" -c "import os, sys, $module; assert sys.version_info >= (3, 11); print(os.path.realpath(sys.executable))" \

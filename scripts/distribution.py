@@ -26,7 +26,7 @@ from typing import Final
 from scripts import version
 
 ROOT: Final = Path(__file__).parents[1]
-PYTHONS: Final = ("3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14", "3.15")
 MAX_MB: Final = 240
 MAX_PACKAGES: Final = 60
 NEEDED: Final = (

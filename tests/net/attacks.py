@@ -148,6 +148,7 @@ ANSWERS = [
 
 RELATIVE = {
     "",
+    "http://?",  # to the page itself, or since Python 3.14 to it with an empty query
     "site.example/a",
     "//site.example/a",
     "http:site.example",

@@ -27,7 +27,13 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Contex
         # As if somebody watched the vault.
         with ChangeFeed(found.view.root, found.index.folder) as feed, found.index.followed_by(feed):
             stands_for: Callable[..., Any] = not_looked_at
-            monkeypatch.setattr(os, "scandir", stands_for)
+            scandir: Callable[..., Any] = os.scandir
+
+            def list_outside(path: Any) -> Any:  # noqa: ANN401 - a path, a name or a descriptor, as scandir takes it
+                # Newer Pythons list with it what pathlib lists, such as the index's own folder.
+                return scandir(path) if Path(path).is_relative_to(found.index.folder) else not_looked_at()
+
+            monkeypatch.setattr(os, "scandir", list_outside)
             monkeypatch.setattr(files, "read_bytes", stands_for)
             yield found
 
