@@ -13,6 +13,8 @@ from knapper.vault import paths
 from knapper.vault.obsidian import ObsidianSettings
 from knapper.vault.walk import IgnoreRules
 
+_ = pytest.importorskip("re2", reason="google-re2 has no wheel for this system or Python")
+
 FLAGS = re.IGNORECASE | re.DOTALL | re.ASCII  # as in JavaScript, \w and \d are of ASCII
 CHARACTERS = st.sampled_from(
     [
