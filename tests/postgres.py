@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -49,6 +48,8 @@ class LocalServer:
         self.folder = Path(tempfile.mkdtemp(prefix="knap-pg-"))
         self._user: str | None = None
         if os.getuid() == 0:
+            import pwd  # noqa: PLC0415 - Windows has none, where the wheel isn't there either
+
             # PostgreSQL refuses to run as root.
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
             self._user = "nobody"

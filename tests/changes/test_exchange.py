@@ -112,6 +112,12 @@ def test_two_files_change_names(way: str, one: Path, two: Path) -> None:
     assert texts(one.parent) == {"one": b"2", "two": b"1"}
 
 
+@pytest.mark.parametrize(("code", "error"), [(2, FileNotFoundError), (3, FileNotFoundError), (5, PermissionError)])
+def test_what_windows_refuses_is_told_as_what_it_is(one: Path, two: Path, code: int, error: type[OSError]) -> None:
+    with pytest.raises(error):
+        files.swap_files(one, two, windows(code))
+
+
 @pytest.mark.parametrize("way", POSIX_WAYS if os.name != "nt" else ["windows", "none"])
 def test_a_name_is_given_only_if_nothing_has_it(way: str, one: Path, two: Path) -> None:
     how = WAYS[way]()

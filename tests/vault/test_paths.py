@@ -1,3 +1,5 @@
+import errno
+import os
 import posixpath
 from pathlib import Path
 
@@ -273,3 +275,23 @@ def test_parts_that_exist_already_are_not_blamed_on_a_new_file(tmp_path: Path) -
     (tmp_path / "Why?").mkdir()
 
     assert paths.check_new(NotePath("Why?/a.md"), root=tmp_path) == ()
+
+
+def test_windows_refuses_to_look_for_names_that_it_cannot_hold_so_nothing_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: str) -> os.stat_result:
+        raise OSError(errno.EINVAL, "Invalid name", path)
+
+    monkeypatch.setattr(os, "lstat", refused)
+
+    assert paths.lstat_or_none(f"{tmp_path}/What is it?", windows=True) is None
+    assert paths.lstat_or_none(f"{tmp_path}/con.md", windows=True) is None
+    for name, windows in (("note.md", True), ("What is it?", False)):
+        with pytest.raises(OSError, match="Invalid name"):
+            paths.lstat_or_none(f"{tmp_path}/{name}", windows=windows)
+
+
+def test_a_device_that_windows_finds_in_every_folder_is_not_there() -> None:
+    assert paths.lstat_or_none(os.devnull, windows=True) is None
+    assert paths.lstat_or_none(os.devnull, windows=False) is not None

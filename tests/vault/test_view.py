@@ -2,11 +2,13 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError
+from knapper.vault import paths
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -281,3 +283,18 @@ def test_a_file_that_may_be_missing_is_read_without_a_search_for_similar_names(v
 @pytest.mark.parametrize("path", ["Secret/key.md", "Templates/daily.md", "Open"])
 def test_what_is_no_visible_file_counts_as_missing_where_a_file_may_be(view: View, path: str) -> None:
     assert view.read_optional(NotePath(path)) is None
+
+
+def test_on_windows_a_title_may_hold_what_no_file_name_can(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "parse", partial(paths.parse, windows=True))
+    titles = {"Garden: the plan": [NotePath("Open/note.md")]}
+
+    def named(name: str, policy: Policy, *, certain: bool) -> list[NotePath]:
+        del policy, certain
+        return titles.get(name, [])
+
+    titled = replace(view, named=named)
+
+    assert titled.locate("Garden: the plan") == "Open/note.md"
+    with pytest.raises(BadInput, match="can't be a name on Windows"):
+        titled.locate("Garden: another plan")

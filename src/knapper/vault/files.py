@@ -67,7 +67,12 @@ def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
 
 def _open_regular(file: Path, shown_as: str) -> BinaryIO:
     # Links were followed and checked before; one that appears in between must not lead elsewhere.
-    opened = opening.open_stream(file)
+    try:
+        opened = opening.open_stream(file)
+    except PermissionError:
+        if opening.is_folder(file):  # Windows says no more of a folder
+            raise _not_a_file_error(shown_as) from None
+        raise
     if not opening.is_regular(opened.fileno()):
         opened.close()
         raise _not_a_file_error(shown_as)

@@ -3,11 +3,13 @@
 Names are compared as they are spelled on disk; matching takes time linear in the path.
 """
 
+import contextlib
 import importlib
 import json
 import os
 import posixpath
 import re
+import stat
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -145,7 +147,8 @@ def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
                 raise BadInput(f"the name {quote_path(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
             if windows and (":" in part or not part.rstrip(". ")):
                 msg = f"{quote_path(part)} can't be a name on Windows"
-                raise BadInput(msg, hint="leave out ':', and names of nothing but dots and spaces")
+                hint = "leave out ':', and names of nothing but dots and spaces"
+                raise BadInput(msg, code="forbidden_character", hint=hint)
             parts.append(part)
     if not parts:
         raise BadInput(f"{quote_path(raw)} names the vault itself, not a file in it", hint=_RELATIVE_HINT)
@@ -223,7 +226,7 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
     problems: list[NameProblem] = []
     at = root
     for part in path.split("/"):
-        if not os.path.lexists(at / part):
+        if not _is_there((at / part).as_posix()):
             if match := _CONTROL_CHARACTER.search(part):
                 msg = f"the name {quote_path(part)} holds {match.group()!r}, which no new file may have"
                 raise BadInput(msg, code="forbidden_character", hint="leave it out, or write a space in its place")
@@ -271,12 +274,29 @@ def _case_clashes(at: Path, part: str) -> list[NameProblem]:
 _MISSING_ERRORS: Final = (FileNotFoundError, NotADirectoryError)
 
 
-def lstat_or_none(path: str) -> os.stat_result | None:
-    """Return the status of a file, folder or link itself; None where there is none."""
+def lstat_or_none(path: str, *, windows: bool = WINDOWS) -> os.stat_result | None:
+    """Return the status of a file, folder or link itself; None where there is none.
+
+    Windows says of a name that it can't hold, such as ``What?``, that it is invalid, and finds its devices in each
+    folder, such as ``nul.md``: neither is there.
+    """
     try:
-        return os.lstat(path)
+        status = os.lstat(path)
     except _MISSING_ERRORS:
         return None
+    except OSError:
+        name = posixpath.basename(path)
+        if windows and (_NOT_PORTABLE.search(name) or _RESERVED_NAME.fullmatch(name)):
+            return None
+        raise
+    return None if windows and stat.S_ISCHR(status.st_mode) else status
+
+
+def _is_there(path: str) -> bool:
+    """Return whether there is a file, folder or link; false where the system doesn't tell."""
+    with contextlib.suppress(OSError, ValueError):
+        return lstat_or_none(path) is not None
+    return False
 
 
 def is_exact_name(folder: str, name: str, path_status: os.stat_result, *, windows: bool = WINDOWS) -> bool:

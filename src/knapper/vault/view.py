@@ -117,7 +117,14 @@ class View:
         name = strip_brackets(raw)
         if paths.is_absolute(name) and not self.policy.may_know_places:
             return self._resolve_absolute(name).path
-        path = paths.parse(name, root=self.root)
+        try:
+            path = paths.parse(name, root=self.root)
+        except BadInput as error:
+            # On Windows a title or alias may hold what no file's name can.
+            named = self._find_named(name, certain=certain) if error.code == "forbidden_character" else None
+            if named is None:
+                raise
+            return named
         folder_error: NotFound | None = None
         try:
             return self._find(path).path
@@ -129,6 +136,17 @@ class View:
         if not paths.name_key(path).endswith(paths.NOTE_SUFFIX):
             with suppress(NotFound, BadInput):
                 return self._find(paths.parse(f"{path}{paths.NOTE_SUFFIX}", root=self.root)).path
+        named = self._find_named(name, certain=certain)
+        if named is None:
+            raise folder_error or self._missing_error(path)
+        return named
+
+    def _find_named(self, name: str, *, certain: bool) -> NotePath | None:
+        """Return the file that has a name, as `locate` says, or None.
+
+        Raises:
+            Ambiguous: Several have it.
+        """
         # without those that are gone since they were indexed
         found = self.named(name, self.policy, certain=certain) if self.named is not None else ()
         matches = [on_disk for each in found if (on_disk := self._visible_path(each)) is not None]
@@ -138,9 +156,7 @@ class View:
             hint = "give the path of one: " + ", ".join(map(repr, listed)) + more
             message = f"{len(matches)} files are named {paths.quote_path(name)}"
             raise Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
-        if matches:
-            return matches[0]
-        raise folder_error or self._missing_error(path)
+        return matches[0] if matches else None
 
     def _is_empty_folder(self, path: NotePath) -> bool:
         """Return whether a path is a folder without visible files, for a client from whom none are hidden."""

@@ -134,7 +134,8 @@ _LINUX_FLAGS = {"noreplace": 1, "swap": 2}
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
 _MACOS_FLAGS = {"swap": 2, "noreplace": 4}
 _WINDOWS_IGNORE_MERGE_ERRORS = 2
-_WINDOWS_UNSUPPORTED = frozenset({1, 50})
+_WINDOWS_ERRORS = {1: errno.ENOTSUP, 2: errno.ENOENT, 3: errno.ENOENT, 50: errno.ENOTSUP}
+"""What `ReplaceFileW` reports; all else is refused access."""
 _WINDOWS_HALF_DONE = 1177
 
 
@@ -196,7 +197,7 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
             # After this error, the target has been renamed to the old name already.
             if code == _WINDOWS_HALF_DONE:
                 old.rename(target)
-            number = errno.ENOTSUP if code in _WINDOWS_UNSUPPORTED else errno.EACCES
+            number = _WINDOWS_ERRORS.get(code, errno.EACCES)
             raise OSError(number, f"ReplaceFile failed with {code}", str(source), None, str(target))
         old.rename(source)
 
