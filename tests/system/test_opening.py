@@ -215,3 +215,20 @@ def test_windows_tells_paths_with_a_prefix(told: str, path: str) -> None:
 
 def test_a_disk_that_tells_no_path_is_known() -> None:
     assert opening.windows_final_path(FakeKernel("", 0), int)(7) == ""
+
+
+def test_what_windows_can_hold_no_file_of_is_not_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(OSError):
+        winerror = 123
+
+    def refused(*_: object, **__: object) -> os.stat_result:
+        raise Refused(errno.EINVAL, "Invalid name")
+
+    windows = System(is_windows=True)
+    assert not opening.exists(os.devnull, system=windows)  # which seems to be in each folder there
+    assert opening.exists(os.devnull, system=System())
+    assert opening.exists(root / "a/b/c.md", system=windows)
+    monkeypatch.setattr(os, "stat", refused)
+    assert not opening.exists(root / "What?", system=windows)
+    with pytest.raises(OSError, match="Invalid name"):
+        opening.exists(root / "What?", system=System())

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 FinalPath: TypeAlias = Callable[[int], str]
 """Tells the path of what a descriptor has open; empty where the system can't."""
 
+_WINDOWS_NO_FILE: Final = frozenset({1, 6, 87, 123})
+"""What Windows says of a device's name in a folder, such as ``con.md`` (1, 6, 87), and of a name that none can have."""
 _LINK_ON_THE_WAY: Final = "a link lies on the way"
 _FILE_FLAGS: Final = (
     os.O_RDONLY
@@ -50,6 +52,8 @@ class System:
     """Whether files can be opened relative to a folder's descriptor."""
     final_path: FinalPath = lambda _: ""
     """Tells what was opened, where neither is there."""
+    is_windows: bool = False
+    """Whether each folder seems to have the devices, such as ``nul.md``, and some names are refused, as ``a?``."""
 
 
 def find_system(name: str = sys.platform) -> System:
@@ -58,7 +62,8 @@ def find_system(name: str = sys.platform) -> System:
         import ctypes  # noqa: PLC0415 - elsewhere nothing needs it
         import msvcrt  # noqa: PLC0415 - only Windows has it
 
-        return System(final_path=windows_final_path(ctypes.WinDLL("kernel32"), msvcrt.get_osfhandle))
+        final_path = windows_final_path(ctypes.WinDLL("kernel32"), msvcrt.get_osfhandle)
+        return System(final_path=final_path, is_windows=True)
     return System(no_links_flag=getattr(os, "O_NOFOLLOW_ANY", 0), has_openat=os.open in os.supports_dir_fd)
 
 
@@ -237,11 +242,14 @@ def is_file(path: str | Path, *, system: System = SYSTEM) -> bool:
 
 def _mode(path: str | Path, system: System) -> int | None:
     try:
-        return lstat(path, system=system).st_mode
+        mode = lstat(path, system=system).st_mode
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}:
             return None
+        if system.is_windows and getattr(error, "winerror", None) in _WINDOWS_NO_FILE:
+            return None
         raise
+    return None if system.is_windows and stat.S_ISCHR(mode) else mode
 
 
 @contextlib.contextmanager
