@@ -82,7 +82,7 @@ def _write_token(path: Path, token: str, *, is_first: bool) -> str:
     fresh = private.new_name(path)
     try:
         private.make_folder(path.parent)
-        with os.fdopen(private.open_new(fresh), "w", encoding="ascii") as file:
+        with os.fdopen(private.open_new(fresh), "w", encoding="ascii", newline="\n") as file:
             file.write(token + "\n")
         if not (is_first and _claim_path(fresh, path)):
             fresh.replace(path)
@@ -203,7 +203,7 @@ class BrowserSessions:
     def _write(self, file: Path, text: str) -> None:
         try:
             private.make_folder(self.folder)
-            with os.fdopen(private.open_new(file), "w", encoding="ascii") as stream:
+            with os.fdopen(private.open_new(file), "w", encoding="ascii", newline="\n") as stream:
                 _ = stream.write(text)
         except OSError as error:
             raise StorageError(
@@ -303,7 +303,7 @@ class PairingCodes:
         try:
             private.make_folder(self.folder)
             file = self.folder / f"{_CODE_PREFIX}{secrets.token_hex(8)}.json"
-            with os.fdopen(private.open_new(file), "w", encoding="utf-8") as stream:
+            with os.fdopen(private.open_new(file), "w", encoding="utf-8", newline="\n") as stream:
                 json.dump(asdict(stored), stream, ensure_ascii=False)
         except OSError as error:
             raise StorageError(
