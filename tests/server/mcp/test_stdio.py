@@ -139,3 +139,15 @@ def test_a_client_that_only_stops_listening_ends_it_without_a_word(tmp_path: Pat
         log = server.stderr.read()
 
     assert (code, log) == (0, b"")
+
+
+def test_nothing_else_waits_for_the_client_or_takes_its_messages() -> None:
+    # On Windows, loading numpy's libraries looks at the standard input, and waited for the client's next message.
+    code = (
+        "import os, subprocess, sys; from knapper.server.mcp.stdio import take_stdin; own = take_stdin()\n"
+        "child = subprocess.run([sys.executable, '-c', 'import sys; print(sys.stdin.read())'], capture_output=True)\n"
+        "print([os.read(0, 100), child.stdout.strip(), own.readline(), own.readline()])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], input=b"one\ntwo\n", capture_output=True, check=True)
+
+    assert ended.stdout.decode().strip() == r"[b'', b'', b'one\n', b'two\n']"

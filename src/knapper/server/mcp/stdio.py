@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 import anyio
 from fastmcp.server.context import reset_transport, set_transport
@@ -204,7 +204,7 @@ class _StdioServer(StatelessServer):
         del show_banner, log_level, stateless
         # A byte that isn't UTF-8 becomes a surrogate, which makes the message invalid. The library would replace it by
         # a mark, which could be written into a note as if the client had sent it.
-        stdin = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
+        stdin = io.TextIOWrapper(take_stdin(), encoding="utf-8", errors="surrogateescape")
         token = set_transport("stdio")
         try:
             async with self._lifespan_manager(), stdio_server(anyio.wrap_file(stdin)) as (reading, writing):
@@ -217,6 +217,19 @@ class _StdioServer(StatelessServer):
                     raise
         finally:
             reset_transport(token)
+
+
+def take_stdin() -> BinaryIO:
+    """Return the standard input for the caller alone; whatever else looks at it from then on finds an empty one.
+
+    On Windows, who looks at a pipe in which a thread waits for a line waits too, until the client's next message. The
+    libraries that numpy loads do so while they are loaded, which held up the first search of a vault.
+    """
+    own = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    empty = os.open(os.devnull, os.O_RDONLY)
+    _ = os.dup2(empty, sys.stdin.fileno())
+    os.close(empty)
+    return own
 
 
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "notifications/initialized", "ping", "server/discover"})
