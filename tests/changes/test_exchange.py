@@ -112,6 +112,24 @@ def test_two_files_change_names(way: str, one: Path, two: Path) -> None:
     assert texts(one.parent) == {"one": b"2", "two": b"1"}
 
 
+def test_windows_is_asked_again_while_another_program_reads_the_note(
+    one: Path, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel32, codes = Kernel32(), iter([32, 1175, 0])
+    how = files.windows_rename(kernel32, last_error=kernel32.last_error)
+    asked = Kernel32.ReplaceFileW
+
+    def ask(self: Kernel32, *names: Any) -> int:  # noqa: ANN401 - as the function has them
+        self.code = next(codes)
+        return asked(self, *names)
+
+    monkeypatch.setattr(Kernel32, "ReplaceFileW", ask)
+
+    files.swap_files(one, two, how)
+
+    assert texts(one.parent) == {"one": b"2", "two": b"1"}
+
+
 @pytest.mark.parametrize(("code", "error"), [(2, FileNotFoundError), (3, FileNotFoundError), (5, PermissionError)])
 def test_what_windows_refuses_is_told_as_what_it_is(one: Path, two: Path, code: int, error: type[OSError]) -> None:
     with pytest.raises(error):

@@ -153,6 +153,28 @@ def test_a_damaged_index_is_built_anew(tmp_path: Path) -> None:
         assert texts(engine) == {"a.md": ["alpha"]}
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system doesn't list what is open")
+def test_a_damaged_file_is_closed_before_it_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Windows removes no file that is open.
+    opened: list[str] = []
+    unlink = Path.unlink
+
+    def look(path: Path, *, missing_ok: bool = False) -> None:
+        if path.name == "index.db":
+            links = [handle for handle in Path("/proc/self/fd").iterdir() if handle.is_symlink()]
+            opened.extend(str(target) for link in links if (target := link.readlink()) == path)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", look)
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "index.db").write_bytes(b"this is no database" * 100)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        assert engine.store.database.replaced
+
+    assert opened == []
+
+
 def test_an_index_that_is_damaged_within_is_built_anew_at_the_next_refresh(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {f"{n}.md": f"alpha {'beta ' * 200}{n}\n" for n in range(60)})
     with worlds.engine(root, tmp_path / "s") as engine:

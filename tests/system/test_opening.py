@@ -3,6 +3,7 @@ import ctypes
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,3 +233,45 @@ def test_what_windows_can_hold_no_file_of_is_not_there(root: Path, monkeypatch: 
     assert not opening.exists(root / "What?", system=windows)
     with pytest.raises(OSError, match="Invalid name"):
         opening.exists(root / "What?", system=System())
+
+
+class OpenElsewhere(PermissionError):
+    """What Windows raises where another program has a file open."""
+
+    winerror = 32
+
+
+def test_a_file_that_another_program_has_open_for_a_moment_is_renamed_after_that(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, tries = os.replace, 0
+
+    def refused_twice(*names: Any, **folders: Any) -> None:  # noqa: ANN401 - as the function has them
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise OpenElsewhere
+        replace(*names, **folders)
+
+    monkeypatch.setattr(os, "replace", refused_twice)
+
+    opening.rename(root / "a/b/c.md", root / "a/b/d.md")
+
+    assert (tries, (root / "a/b/d.md").exists()) == (3, True)
+
+
+def test_what_stays_open_elsewhere_or_is_refused_for_good_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_OPEN_ELSEWHERE_S", 0.1)
+    tries: list[type[OSError]] = []
+
+    def refused(error: type[OSError]) -> None:
+        tries.append(error)
+        raise error
+
+    with pytest.raises(OpenElsewhere):
+        opening.patiently(lambda: refused(OpenElsewhere))
+    with pytest.raises(PermissionError):
+        opening.patiently(lambda: refused(PermissionError))
+
+    assert tries.count(OpenElsewhere) > 2
+    assert tries.count(PermissionError) == 1

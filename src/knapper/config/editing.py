@@ -15,7 +15,7 @@ from knapper.config.declarations import Setting, SettingValue
 from knapper.config.settings import CLIENT_SETTINGS, RIGHTS, SETTINGS, VAULT_SETTINGS, Settings
 from knapper.errors import BadInput, ConflictError, RefusedError, SetupError, StorageError
 from knapper.jsontypes import is_list, is_object
-from knapper.system import private
+from knapper.system import opening, private
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -185,7 +185,7 @@ def _replace_checked(file: Path, before: bytes, after: bytes, check: Callable[[P
             raise ConflictError(f"the configuration {file} changed meanwhile", hint="look at it again", code="stale")
         if target.exists():
             fresh.chmod(target.stat().st_mode & 0o7777)
-        _ = fresh.replace(target)
+        opening.patiently(lambda: os.replace(fresh, target))  # noqa: PTH105 - which returns nothing
     except OSError as error:
         raise StorageError(
             f"the configuration {file} can't be written: {error.strerror or error}",

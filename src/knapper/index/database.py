@@ -531,14 +531,18 @@ class Database:
                 is_immutable=self.is_read_only,
             ),
         )
-        # For the views by which FTS5 compares its words with the texts that they come from.
-        connection.create_function("knap_segment", 1, segment, deterministic=True)
-        connection.create_function("knap_part", 2, part_of, deterministic=True)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")
-        # Mapped memory counts as resident for each connection; more isn't faster.
-        connection.execute("PRAGMA mmap_size = 67108864")
+        try:
+            # For the views by which FTS5 compares its words with the texts that they come from.
+            connection.create_function("knap_segment", 1, segment, deterministic=True)
+            connection.create_function("knap_part", 2, part_of, deterministic=True)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KB}")
+            # Mapped memory counts as resident for each connection; more isn't faster.
+            connection.execute("PRAGMA mmap_size = 67108864")
+        except BaseException:
+            connection.close()  # or Windows doesn't let a damaged file be replaced
+            raise
         with self._connections_lock:
             # Those of threads that have ended are closed.
             alive = [entry for entry in self._connections if entry[0].is_alive()]

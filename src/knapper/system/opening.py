@@ -15,6 +15,7 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -28,6 +29,10 @@ FinalPath: TypeAlias = Callable[[int], str]
 
 _WINDOWS_NO_FILE: Final = frozenset({1, 6, 87, 123})
 """What Windows says of a device's name in a folder, such as ``con.md`` (1, 6, 87), and of a name that none can have."""
+WINDOWS_OPEN_ELSEWHERE: Final = frozenset({32, 33, 1175, 1176})
+"""What Windows says of a file that another program has open, the last two when one file is to replace another."""
+_OPEN_ELSEWHERE_S: Final = 1.0
+_PAUSE_S: Final = 0.02
 _LINK_ON_THE_WAY: Final = "a link lies on the way"
 _FILE_FLAGS: Final = (
     os.O_RDONLY
@@ -210,7 +215,32 @@ def open_folder(path: str | Path, *, system: System = SYSTEM) -> int:
 def rename(source: str | Path, target: str | Path, *, system: System = SYSTEM) -> None:
     """Rename a file, folder or link, also over a file; arguments and errors are those of `open_file`."""
     with parent(source, system=system) as (from_folder, name), parent(target, system=system) as (to_folder, new_name):
-        os.replace(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder)
+        patiently(lambda: os.replace(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder))
+
+
+def unlink(path: str | Path, *, system: System = SYSTEM) -> None:
+    """Remove a file or link; arguments and errors are those of `open_file`."""
+    with parent(path, system=system) as (folder, name):
+        patiently(lambda: os.unlink(name, dir_fd=folder))
+
+
+def patiently(change: Callable[[], None]) -> None:
+    """Rename or remove a file, trying again for a second while another program has it open.
+
+    Windows refuses that unless the program allows it, which many don't that read for a moment: scanners for viruses,
+    services that synchronise, and Python.
+
+    Raises:
+        OSError: As the last try raises it.
+    """
+    deadline = time.monotonic() + _OPEN_ELSEWHERE_S
+    while True:
+        try:
+            return change()
+        except OSError as error:
+            if getattr(error, "winerror", None) not in WINDOWS_OPEN_ELSEWHERE or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def lstat(path: str | Path, *, system: System = SYSTEM) -> os.stat_result:

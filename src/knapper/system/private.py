@@ -132,10 +132,12 @@ def copy_file(source: int, file: Path) -> None:
 @contextlib.contextmanager
 def _replacing(file: Path) -> Generator[int]:
     """Yield the descriptor of a new file, which the block closes; the file then takes its name."""
+    from knapper.system import opening  # noqa: PLC0415 - what only reads needn't load it
+
     fresh = new_name(file)
     try:
         yield open_new(fresh)
-        _ = fresh.replace(file)
+        opening.patiently(lambda: os.replace(fresh, file))  # noqa: PTH105 - which returns nothing
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise

@@ -187,19 +187,28 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
     """Rename with ``ReplaceFileW``, which keeps the replaced file's rights and dates; never run on Windows itself."""
 
     def rename(source: Path, target: Path, manner: RenameMode) -> None:
-        if manner == "noreplace":
-            source.rename(target)  # Windows refuses an existing target
-            return
         old = _old_name(source)
-        succeeded = kernel32.ReplaceFileW(str(target), str(source), str(old), _WINDOWS_IGNORE_MERGE_ERRORS, None, None)
-        if not succeeded:
+
+        def place() -> None:
+            _ = source.rename(target)  # Windows refuses an existing target
+
+        def replace() -> None:
+            names = (str(target), str(source), str(old))
+            if kernel32.ReplaceFileW(*names, _WINDOWS_IGNORE_MERGE_ERRORS, None, None):
+                return
             code = last_error()
             # After this error, the target has been renamed to the old name already.
             if code == _WINDOWS_HALF_DONE:
-                old.rename(target)
-            number = _WINDOWS_ERRORS.get(code, errno.EACCES)
-            raise OSError(number, f"ReplaceFile failed with {code}", str(source), None, str(target))
-        old.rename(source)
+                _ = old.rename(target)
+            error = OSError(_WINDOWS_ERRORS.get(code, errno.EACCES), f"ReplaceFile failed with {code}", names[1])
+            error.winerror = code
+            raise error
+
+        def put_aside() -> None:
+            _ = old.rename(source)
+
+        for step in (place,) if manner == "noreplace" else (replace, put_aside):
+            opening.patiently(step)
 
     return rename
 
@@ -219,11 +228,11 @@ def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
     try:
         # A second name keeps the displaced file. Linked again if the target was saved before its identity was read.
         while _keep_second_name(target, old) != _file_identity(target):
-            _unlink(old)
+            opening.unlink(old)
         opening.rename(temp, target)
     except OSError:
         with contextlib.suppress(FileNotFoundError):
-            _unlink(old)
+            opening.unlink(old)
         raise
     opening.rename(old, temp)
 
@@ -264,7 +273,7 @@ def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
                 os.unlink(name, dir_fd=folder)
                 raise
         return
-    _unlink(source)
+    opening.unlink(source)
 
 
 def finish_swap(temp: Path) -> None:
@@ -276,7 +285,7 @@ def finish_swap(temp: Path) -> None:
         return
     if opening.exists(temp):
         # The target was not yet replaced, and is the same file.
-        _unlink(old)
+        opening.unlink(old)
     else:
         opening.rename(old, temp)
 
@@ -319,11 +328,6 @@ def _link(source: Path, target: Path) -> None:
     """Give a file, or a link itself, a second name."""
     with opening.parent(source) as (from_folder, name), opening.parent(target) as (to_folder, new_name):
         os.link(name, new_name, src_dir_fd=from_folder, dst_dir_fd=to_folder, follow_symlinks=False)
-
-
-def _unlink(path: Path) -> None:
-    with opening.parent(path) as (folder, name):
-        os.unlink(name, dir_fd=folder)
 
 
 def _old_name(temp: Path) -> Path:
@@ -386,7 +390,7 @@ def _leases_work(folder: Path) -> bool:
     try:
         handle = opening.open_file(probe)
     finally:
-        _unlink(probe)
+        opening.unlink(probe)
     try:
         return _lease_granted(handle)
     finally:
@@ -568,8 +572,8 @@ class Files:
 
     def unlink(self, path: Path) -> None:
         """Delete a file; nothing happens if there is none."""
-        with contextlib.suppress(FileNotFoundError), opening.parent(path) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+        with contextlib.suppress(FileNotFoundError):
+            opening.unlink(path)
 
     def mkdir(self, path: Path, *, mode: int | None) -> None:
         """Make a folder; nothing happens if it exists."""
