@@ -117,6 +117,8 @@ class WorkStore:
     database: SharedDatabase
     failures: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
     """Files of earlier versions that couldn't be migrated when that was last tried, and why."""
+    is_partial: bool = False
+    """Whether the rows that are in the file are read where others couldn't be migrated; `find_failure` then tells."""
 
     def database_with(self, kind: WorkKind, client: str = "") -> SharedDatabase:
         """Return the database once a client's rows of a kind are in it; an empty name is for the vault's own.
@@ -132,9 +134,14 @@ class WorkStore:
             self.failures.update(failures)  # first, so that one that fails again is never missing: threads share this
             for migrated in self.failures.keys() - failures.keys():
                 _ = self.failures.pop(migrated, None)
-        if error := self.failures.get(path):
+        error = self.failures.get(path)
+        if error and not self.is_partial:
             raise error
         return self.database
+
+    def find_failure(self, kind: WorkKind, client: str = "") -> StorageError | None:
+        """Return why a client's rows of a kind couldn't be migrated; None where nothing of them is missing."""
+        return self.failures.get(_earlier_path(self.folder, kind, client))
 
     def has_sessions(self, client: str) -> bool:
         """Return whether a client has sessions."""
@@ -311,7 +318,7 @@ class _EarlierFile:
             target.execute("ROLLBACK TO file")
             if isinstance(error, StorageError):
                 raise
-            hint = "if it is a copy of another one, move it elsewhere"
+            hint = "if it is a copy, or was put back from a backup, move it elsewhere"
             raise StorageError(f"'{self.path}' has entries that are in '{WORK_FILE}' already", hint=hint) from error
         finally:
             if target.in_transaction:  # SQLite ends it itself where the disk is full
