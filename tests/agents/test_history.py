@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from knapper import config
-from knapper.agents import stages
+from knapper.agents import stages, work_store
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.events import Done
 from knapper.agents.runs import executor
@@ -24,8 +25,9 @@ from knapper.app import Hub, chats, history, schedules
 from knapper.app.history import Entry, HistoryPage, HistoryQuery
 from knapper.app.hub import local_now
 from knapper.app.runs import open_runs
+from knapper.changes.disk import storage
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import main
+from knapper.cli import main, output
 from knapper.cli.render import changes as rendering
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, RefusedError
@@ -545,3 +547,33 @@ def write_run_and_session(folder: Path) -> dict[str, dict[str, list[earlier_file
     for name, tables in rows.items():
         earlier_files.write(folder / name, tables)
     return rows
+
+
+@pytest.mark.parametrize(
+    ("option", "is_terminal", "is_said"), [("", True, True), ("--json", True, False), ("", False, False)]
+)
+def test_a_person_at_a_terminal_is_told_that_files_are_migrated(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    *,
+    is_terminal: bool,
+    is_said: bool,
+) -> None:
+    assert main.run(["index", "--quiet"]) == 0
+    folder = config.state_folder(config.load({"default_vault": str(root)}))
+    _ = write_run_and_session(folder)
+    monkeypatch.setattr(work_store, "_LONG_S", 0.05)
+    monkeypatch.setattr(output, "stderr_is_terminal", lambda: is_terminal)
+    monkeypatch.setattr(work_store.LOG, "handlers", [])
+    find_version = storage.schema_version
+
+    def find_slowly(database: sqlite3.Connection) -> int:
+        time.sleep(0.1)
+        return find_version(database)
+
+    monkeypatch.setattr(storage, "schema_version", find_slowly)
+    assert main.run(["history", *filter(None, [option])]) == 0
+
+    assert capsys.readouterr().err.count("migrating 0.") == int(is_said)
