@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -11,25 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
-from knapper.agents import stages
+from knapper import config
+from knapper.agents import stages, work_store
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.events import Done
 from knapper.agents.runs import executor
-from knapper.agents.runs.model import RunOrder
+from knapper.agents.runs.model import RunOrder, RunRecord
 from knapper.agents.stages import Schedule, ScheduledRun
 from knapper.app import Hub, chats, history, schedules
 from knapper.app.history import Entry, HistoryPage, HistoryQuery
 from knapper.app.hub import local_now
 from knapper.app.runs import open_runs
+from knapper.changes.disk import storage
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import main
+from knapper.cli import main, output
 from knapper.cli.render import changes as rendering
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, RefusedError
 from knapper.tools import files, journal, proposals
 from knapper.vault import access
-from tests.agents import protocol, scripted, scripts
+from tests.agents import earlier_files, protocol, scripted, scripts
 from tests.agents.protocol import Reply
 from tests.agents.run_world import Brain
 from tests.agents.scripted import Call, Model
@@ -501,3 +505,75 @@ def test_a_task_in_the_session_of_a_note_is_work_of_its_own(root: Path, capsys: 
     assert rows == knap(capsys, "history", "--run", done["session_id"])["results"]
     assert shown.startswith(f"task {done['run_id']} in the session {done['session_id']}\n")
     assert root.is_dir()
+
+
+@pytest.mark.parametrize("name", ["task_runs.db", "sessions.db", "paused.db"])
+def test_a_file_that_somebody_put_back_is_told_and_the_rest_is_shown(
+    root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main.run(["edit", "Roses.md", "Red", "Red red", "--quiet"]) == 0
+    _ = capsys.readouterr()
+    folder = config.state_folder(config.load({"default_vault": str(root)}))
+    rows = write_run_and_session(folder)
+    assert [row["id"] for row in knap(capsys, "history", "--kind", "asked")["results"]] == ["p1", "s1/000001", "r1"]
+    earlier_files.write(folder / name, rows[name])
+
+    told = knap(capsys, "history")
+    assert main.run(["history"]) == 0
+    shown = capsys.readouterr()
+
+    assert [row["id"] for row in told["results"] if row["kind"] == "asked"] == ["p1", "s1/000001", "r1"]
+    assert [row["kind"] for row in told["results"] if row["client"] == "cli"].count("changed") == 1
+    [note] = told["notes"]
+    assert f"'{folder / name}' has entries that are in 'work.db' already" in note
+    assert "move it elsewhere" in note
+    assert note in shown.err
+    assert "Red red" not in shown.err
+    (folder / name).unlink()
+    assert knap(capsys, "history")["notes"] == []
+
+
+def write_run_and_session(folder: Path) -> dict[str, dict[str, list[earlier_files.Row]]]:
+    """Store a run, a session and a question that waits, and return the rows that an earlier version had of them."""
+    at = dt.datetime(2026, 3, 14, 8, tzinfo=dt.UTC)
+    run = RunRecord(id="r1", order=RunOrder(task="T"), model="m", state="complete", created=at, updated=at)
+    row = ("r1", "complete", at.isoformat(), at.isoformat(), 0, TypeAdapter(RunRecord).dump_json(run).decode())
+    waiting = ("p1", "cli", dt.datetime.now(dt.UTC).isoformat(), '{"question": "Which?"}', '{"task": "T"}', "{}")
+    rows: dict[str, dict[str, list[earlier_files.Row]]] = {
+        "task_runs.db": {"runs": [row]},
+        "sessions.db": {"sessions": [earlier_files.session("s1")], "turns": [earlier_files.turn("s1")]},
+        "paused.db": {"paused": [waiting]},
+    }
+    for name, tables in rows.items():
+        earlier_files.write(folder / name, tables)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("option", "is_terminal", "is_said"), [("", True, True), ("--json", True, False), ("", False, False)]
+)
+def test_a_person_at_a_terminal_is_told_that_files_are_migrated(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    *,
+    is_terminal: bool,
+    is_said: bool,
+) -> None:
+    assert main.run(["index", "--quiet"]) == 0
+    folder = config.state_folder(config.load({"default_vault": str(root)}))
+    _ = write_run_and_session(folder)
+    monkeypatch.setattr(work_store, "_LONG_S", 0.05)
+    monkeypatch.setattr(output, "stderr_is_terminal", lambda: is_terminal)
+    monkeypatch.setattr(work_store.LOG, "handlers", [])
+    find_version = storage.schema_version
+
+    def find_slowly(database: sqlite3.Connection) -> int:
+        time.sleep(0.1)
+        return find_version(database)
+
+    monkeypatch.setattr(storage, "schema_version", find_slowly)
+    assert main.run(["history", *filter(None, [option])]) == 0
+
+    assert capsys.readouterr().err.count("migrating 0.") == int(is_said)

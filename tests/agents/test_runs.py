@@ -1,7 +1,9 @@
 """Runs: split where that helps, done side by side, joined from every part, ended with what there is."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from knapper.agents.runs import engine, executor, model
 from knapper.agents.runs.engine import RetrievalRequest
 from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
 from knapper.agents.runs.retrieving import VaultRetriever
+from knapper.agents.work_store import WORK_FILE
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, SetupError, StorageError
 from knapper.tools.context import Context
 from tests.agents import run_world
@@ -306,6 +309,20 @@ def test_a_plan_that_broke_off_is_made_when_the_run_is_resumed(make: Make) -> No
     again = world.go_on(run.id)
 
     assert (run.state, again.state) == ("partial", "complete")
+    assert len(world.runs.show(run.id).nodes) == 3
+
+
+def test_a_run_that_came_back_from_a_backup_without_steps_is_shown_and_done_anew(make: Make) -> None:
+    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
+    run = world.run("T")
+    with closing(sqlite3.connect(world.engine.folder / WORK_FILE)) as database:
+        database.execute("DELETE FROM nodes")
+        database.commit()
+    shown = world.runs.show(run.id)
+    again = world.go_on(run.id)
+
+    assert (shown.run.answer, list(shown.nodes)) == (run.answer, [])
+    assert again.state == "complete"
     assert len(world.runs.show(run.id).nodes) == 3
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Final
 
 import pytest
 
+from knapper.agents import work_store
 from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
 from knapper.agents.runs.model import RunLimits, RunNode, RunOrder
 from knapper.agents.runs.store import RunStore
@@ -113,6 +115,31 @@ def test_what_earlier_versions_kept_is_migrated_as_it_was(tmp_path: Path) -> Non
     assert [row[0] for row in stored["runs"]] == ["r1", "r2"]
     assert [row[:4] for row in stored["nodes"]] == [("r1", "1", 0, "complete"), ("r1", "1.1", 1, "complete")]
     assert earlier_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_migrating_is_logged_where_it_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_long: bool
+) -> None:
+    write_earlier_files(tmp_path)
+    caplog.set_level("INFO", work_store.LOG.name)
+    monkeypatch.setattr(work_store, "_LONG_S", 0.05 if is_long else 60)
+    find_version = storage.schema_version
+
+    def find_slowly(database: sqlite3.Connection) -> int:
+        time.sleep(0.05)
+        return find_version(database)
+
+    monkeypatch.setattr(storage, "schema_version", find_slowly)
+    with opened(tmp_path) as work:
+        assert sessions_of(work).list()[1] == 3
+    with opened(tmp_path):
+        pass
+
+    said = [record.getMessage() for record in caplog.records if record.name == work_store.LOG.name]
+    assert len(said) == int(is_long)
+    if is_long:
+        assert f"MB that earlier versions stored in '{tmp_path}' to 'work.db'; this is done once" in said[0]
 
 
 def test_what_else_is_in_a_clients_folder_stays(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_a_backup_of_the_version_before_fills_up_what_is_damaged(state: State, s
     lost = propose(store, create("b.md", b"y"))
     store.shut()
     path = make_old(state.folder)
-    assert storage.back_up_daily(state.folder, max_bytes=10_000_000) == []
+    assert repair.back_up_daily(state.folder, max_bytes=10_000_000) == []
     new = proposals_store.open_proposals(state.folder, clock=clock)
     new.reject(made.id, "no", client="cli")
     new.shut()

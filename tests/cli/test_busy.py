@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from knapper import extras
 from knapper.cli import main, output
 from knapper.cli.commands import index
 from knapper.index import refresh
+from knapper.index.engine import Engine
 
 
 @pytest.fixture
@@ -205,3 +206,29 @@ def test_a_large_vault_names_the_extra_for_many_vectors(
     said.append("knapper[vectors" in capsys.readouterr().err)
 
     assert said == [False, True, False]
+
+
+@pytest.mark.parametrize("options", [["--full"], ["--full", "--no-embed"]])
+def test_nobody_clears_the_index_before_it_is_counted(
+    options: list[str], folder: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleared: list[bool] = []
+
+    def clear_first(step: Callable[..., object]) -> Callable[..., object]:
+        def run(self: Engine, *given: object, **named: object) -> object:
+            # A second `knap index --full` that has been waiting for the lock.
+            with refresh.acquire_process_lock(folder, wait_s=0) as is_acquired:
+                cleared.append(is_acquired)
+                if is_acquired:
+                    self.store.clear()
+            return step(self, *given, **named)
+
+        return run
+
+    monkeypatch.setattr(Engine, "embed", clear_first(Engine.embed))
+    monkeypatch.setattr(Engine, "status", clear_first(Engine.status))
+    code = main.run(["-v", str(vault), "index", *options, "--json"])
+
+    assert (code, json.loads(capsys.readouterr().out)["notes"]) == (0, 1)
+    assert cleared
+    assert not any(cleared)

@@ -15,11 +15,12 @@ from knapper import app, config
 from knapper.agents.work_store import open_work
 from knapper.app import clients
 from knapper.app.hub import Hub
-from knapper.changes.disk import storage
+from knapper.changes.disk import repair, storage
 from knapper.changes.disk.journal import open_journal
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.cli.commands import doctor as cli_doctor
+from knapper.cli.output import format_size
 from knapper.errors import StorageError
 from knapper.system import private
 from knapper.tools import files
@@ -169,7 +170,7 @@ def test_what_a_damaged_page_leaves_is_saved_without_a_backup_and_no_change_is_k
 
 def test_a_backup_fills_up_what_a_damaged_page_held(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forget_backups(vault)
-    assert storage.back_up_daily(folder_of(vault), max_bytes=10_000_000) == []
+    assert repair.back_up_daily(folder_of(vault), max_bytes=10_000_000) == []
     damage_pages(folder_of(vault) / "journal.db", "steps", count=2)
 
     _, checks = doctor(capsys, vault, "--repair")
@@ -317,7 +318,7 @@ def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
     folder = folder_of(vault)
     forget_backups(vault)
     for day in range(1, 8):
-        assert storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
+        assert repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
     backups = storage.list_backups(folder / "journal.db")
     size = sum(backup.stat().st_size for backup in folder.rglob(f"{storage.BACKUP_FOLDER}/*"))
 
@@ -326,11 +327,11 @@ def test_backups_are_daily_whole_private_and_bounded(vault: Path) -> None:
     with closing(sqlite3.connect(backups[0])) as copy:
         assert copy.execute("SELECT count(*) FROM changes").fetchone() == (CHANGES,)
 
-    storage.back_up_daily(folder, max_bytes=size // 3, today=date(2026, 3, 8))
+    repair.back_up_daily(folder, max_bytes=size // 3, today=date(2026, 3, 8))
     total = sum(backup.stat().st_size for backup in folder.rglob(f"{storage.BACKUP_FOLDER}/*"))
 
     assert 0 < total <= size // 3
-    assert storage.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
+    assert repair.back_up_daily(folder, max_bytes=10, today=date(2026, 3, 9))
 
 
 def make_others(folder: Path, *, runs_bytes: int = 1) -> None:
@@ -349,7 +350,7 @@ def test_runs_and_usage_are_backed_up_and_questions_are_not(vault: Path) -> None
     folder = folder_of(vault)
     make_others(folder)
     for day in range(1, 8):
-        assert storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
+        assert repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day)) == []
 
     counts = {name: len(storage.list_backups(folder / name)) for name in ("work.db", "usage.db", "checkpoints.db")}
     assert counts == {"work.db": 3, "usage.db": 3, "checkpoints.db": 0}
@@ -361,11 +362,11 @@ def test_runs_and_usage_are_backed_up_and_questions_are_not(vault: Path) -> None
 def test_backups_of_a_database_that_is_gone_go_after_as_many_days(vault: Path) -> None:
     folder = folder_of(vault)
     for day in range(1, 4):
-        _ = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
+        _ = repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
     (folder / "proposals.db").unlink()
     counts: list[int] = []
     for day in range(4, 8):
-        _ = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
+        _ = repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, day))
         counts.append(len([one for one in storage.list_backups(folder / "proposals.db") if one.suffix < ".2026-04"]))
 
     assert counts == [2, 1, 0, 0]
@@ -378,10 +379,155 @@ def test_a_large_database_of_runs_takes_no_room_from_the_journals_backup(vault: 
     settle(folder / "journal.db")
     room = 2_000_000 + (folder / "journal.db").stat().st_size
 
-    problems = [storage.back_up_daily(folder, max_bytes=room, today=date(2026, 3, day)) for day in (1, 2)]
+    problems = [repair.back_up_daily(folder, max_bytes=room, today=date(2026, 3, day)) for day in (1, 2)]
 
     assert [[problem.partition(":")[0] for problem in one] for one in problems] == [["work.db"], ["work.db"]]
     assert storage.list_backups(folder / "journal.db")[0].suffix == ".2026-03-02"
+
+
+def make_large(folder: Path, *, turn: int, node: int, cache: int) -> Path:
+    """Store turns, steps of a run and a cache, so many rows of each with 800 bytes."""
+    work = open_work(folder)
+    with work.database.writing() as database:
+        for number in range(turn):
+            session = (f"s{number}", "", "own", "", "", "", "", "", "", "", "", 0, 0)
+            database.execute(f"INSERT INTO sessions VALUES ({', '.join('?' * len(session))})", session)
+            database.execute("INSERT INTO turns VALUES (?, 1, '', '', 'why', ?, '{}')", (f"s{number}", "m" * 800))
+        database.execute("INSERT INTO runs VALUES ('r1', 'complete', '', '', 0, '{}')")
+        for number in range(node):
+            database.execute("INSERT INTO nodes VALUES ('r1', ?, ?, 'done', ?)", (f"n{number}", number, "n" * 800))
+        for number in range(cache):
+            database.execute("INSERT INTO cache (key, sources, data) VALUES (?, '', ?)", (f"k{number}", "c" * 800))
+        database.execute("INSERT INTO paused VALUES ('p1', 'http', '2026-03-01', '{}', '{}', '{}')")
+    work.shut()
+    return folder / "work.db"
+
+
+def count_rows(path: Path, *tables: str) -> list[int]:
+    with closing(sqlite3.connect(path)) as database:
+        return [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+
+
+@pytest.mark.parametrize(
+    ("room_kb", "kept"),
+    [(5_000, [200, 1, 300, 400]), (700, [200, 1, 300, 0]), (400, [200, 1, 0, 0]), (100, None)],
+    ids=["whole", "without the cache", "without steps", "not at all"],
+)
+def test_a_large_file_of_conversations_is_backed_up_as_far_as_it_fits(
+    tmp_path: Path, room_kb: int, kept: list[int] | None
+) -> None:
+    path = make_large(tmp_path, turn=200, node=300, cache=400)
+
+    problems = repair.back_up_daily(tmp_path, max_bytes=room_kb * 1_000, today=date(2026, 3, 1))
+
+    backups = storage.list_backups(path)
+    assert [problem.partition(":")[0] for problem in problems] == ([] if kept else ["work.db"])
+    assert [count_rows(backup, "turns", "runs", "nodes", "cache") for backup in backups] == ([kept] if kept else [])
+    for backup in backups:
+        assert backup.stat().st_size <= room_kb * 1_000
+        assert count_rows(backup, "paused") == [0]
+        assert not storage.find_damage(backup)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_does_not_fit_is_not_tried_again_that_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_large(tmp_path, turn=200, node=1, cache=1)
+    problems = repair.back_up_daily(tmp_path, max_bytes=100_000, today=date(2026, 3, 1))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "connect_to_read", None)
+        again = repair.back_up_daily(tmp_path, max_bytes=100_000, today=date(2026, 3, 1))
+    raised = repair.back_up_daily(tmp_path, max_bytes=5_000_000, today=date(2026, 3, 1))
+
+    assert problems
+    assert again == problems
+    assert raised == []
+    assert len(storage.list_backups(path)) == 1
+    assert repair.find_backup_gaps(tmp_path, 5_000_000) == []
+
+
+def test_a_log_that_would_not_fit_is_counted(tmp_path: Path) -> None:
+    path = make_large(tmp_path, turn=200, node=1, cache=1)
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("SELECT count(*) FROM turns").fetchone()  # keeps the log
+        _ = make_large_log(tmp_path)
+
+        assert repair.back_up_daily(tmp_path, max_bytes=path.stat().st_size * 2, today=date(2026, 3, 1)) == []
+
+    [backup] = storage.list_backups(path)
+    assert count_rows(backup, "turns", "cache") == [200, 0]
+
+
+def make_large_log(folder: Path) -> None:
+    work = open_work(folder)
+    with work.database.writing() as database:
+        for number in range(2_000):
+            database.execute("INSERT INTO cache (key, sources, data) VALUES (?, '', ?)", (f"l{number}", "c" * 800))
+    work.shut()
+
+
+def test_doctor_names_what_is_not_backed_up_and_what_to_do(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = folder_of(vault)
+    size = make_large(folder, turn=3_000, node=1, cache=1).stat().st_size
+    assert main.run(["-v", str(vault), "config", "set", "journal.backup_mb", "2"]) == 0
+    _, untried = doctor(capsys, vault)
+    _ = repair.back_up_daily(folder, max_bytes=2_000_000)
+    code, checks = doctor(capsys, vault)
+    wanted = checks["data"]["hint"].split("`")[1].removeprefix("knap ").split()
+    assert main.run(["-v", str(vault), *wanted]) == 0
+    _ = repair.back_up_daily(folder, max_bytes=int(wanted[-1]) * 1_000_000)
+    _, mended = doctor(capsys, vault)
+
+    assert code == 0
+    for one in (untried, checks):
+        assert one["data"]["state"] == "warn"
+        assert f"work.db isn't backed up: its {format_size(size)} don't fit" in one["data"]["text"]
+        assert "2.0 MB (journal.backup_mb)" in one["data"]["text"]
+        assert "it has no backup" in one["data"]["text"]
+    assert mended["data"]["state"] == "ok"
+
+
+def test_runs_that_come_back_from_a_backup_without_steps_are_listed_and_told(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(vault)
+    path = make_large(folder, turn=20, node=3_000, cache=1)
+    forget_backups(vault)
+    assert main.run(["-v", str(vault), "config", "set", "journal.backup_mb", "1"]) == 0
+    _ = repair.back_up_daily(folder, max_bytes=1_000_000)
+    _, before = doctor(capsys, vault)
+    overwrite(path)
+
+    _, repaired = doctor(capsys, vault, "--repair")
+
+    assert "work.db is backed up without the steps of runs: its" in before["data"]["text"]
+    assert before["data"]["state"] == "warn"
+    assert "which has no steps of runs" in repaired["repair"]["text"]
+    assert count_rows(path, "turns", "runs", "nodes") == [20, 1, 0]
+    work = open_work(folder)
+    work.shut()
+    assert work.failures == {}
+
+
+def test_a_journal_that_does_not_fit_is_told_although_it_has_an_older_backup(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(vault)
+    _ = repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 1))
+    with app.open_vault(config.load({"default_vault": str(vault)})) as context:
+        files.create_file(context, "Large.md", os.urandom(1_000_000).hex())
+    settle(folder / "journal.db")
+    assert main.run(["-v", str(vault), "config", "set", "journal.backup_mb", "1"]) == 0
+    for backup in storage.list_backups(folder / "journal.db"):
+        if backup.suffix != ".2026-03-01":
+            backup.unlink()
+    _ = repair.back_up_daily(folder, max_bytes=1_000_000)
+
+    _, checks = doctor(capsys, vault)
+
+    assert checks["data"]["state"] == "warn"
+    assert "journal.db isn't backed up" in checks["data"]["text"]
+    assert "its last backup is of 2026-03-01" in checks["data"]["text"]
 
 
 def test_runs_that_are_wholly_unreadable_come_back_from_their_backup(
@@ -389,7 +535,7 @@ def test_runs_that_are_wholly_unreadable_come_back_from_their_backup(
 ) -> None:
     path = folder_of(vault) / "work.db"
     make_others(path.parent)
-    storage.back_up_daily(path.parent, max_bytes=10_000_000, today=date(2026, 3, 1))
+    repair.back_up_daily(path.parent, max_bytes=10_000_000, today=date(2026, 3, 1))
     overwrite(path)
 
     _, checks = doctor(capsys, vault, "--repair")
@@ -404,7 +550,7 @@ def test_a_damaged_database_does_not_replace_its_sound_backup(vault: Path) -> No
     before = storage.list_backups(path)
     damage_pages(path, "steps")
 
-    problems = storage.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 9))
+    problems = repair.back_up_daily(folder, max_bytes=10_000_000, today=date(2026, 3, 9))
 
     assert any(problem.startswith("journal.db") for problem in problems)
     assert storage.list_backups(path) == before

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from knapper.config import ClientSettings
 from knapper.config.paired import hash_token
 from knapper.tools import files, proposals
 from knapper.vault import access
+from tests.agents import earlier_files
 from tests.agents.run_world import Brain
 from tests.agents.scripted import Call, Model
 from tests.server import apps, chats, running
@@ -71,6 +74,29 @@ def test_a_program_sees_its_own_runs_and_the_page_those_of_all(tmp_path: Path) -
     assert other == []
     assert [row["text"] for row in page] == ["answer of program.", "program"]
     assert page[0]["tokens"] > 0
+
+
+def test_runs_are_shown_although_a_file_of_an_earlier_version_was_put_back(tmp_path: Path) -> None:
+    with running.asking(tmp_path, Brain(), READER) as (client, world):
+        _ = done(client, "program")
+    [work] = tmp_path.rglob("work.db")
+    put_back = work.with_name("task_runs.db")
+    with closing(sqlite3.connect(work)) as database:
+        runs = database.execute("SELECT * FROM runs").fetchall()
+    earlier_files.write(put_back, {"runs": runs})
+    put_back.chmod(0o600)
+    with running.asking(tmp_path, Brain(), READER) as (client, world):
+        own = client.get("/history").json()
+        other = world.as_(client, KEY)("GET", "/history").json()
+        page = world.as_(client, world.tokens["page"])("GET", "/history").json()
+
+    assert [row["text"] for row in page["results"]] == ["answer of program.", "program"]
+    assert [row["kind"] for row in own["results"]] == ["found", "asked"]
+    assert other["results"] == []
+    for reply in (own, other, page):
+        assert len(reply["notes"]) == 1
+        assert "task_runs.db' has entries that are in 'work.db' already; if it is a copy, or" in reply["notes"][0]
+        assert str(tmp_path) not in reply["notes"][0]
 
 
 def test_what_was_refused_is_told_to_the_page_and_to_no_program(tmp_path: Path) -> None:

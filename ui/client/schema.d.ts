@@ -3045,6 +3045,7 @@ export interface operations {
                         limit: number;
                         more: boolean;
                         next: string;
+                        notes: string[];
                         results: {
                             at: string;
                             change_id?: string;

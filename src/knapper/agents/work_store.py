@@ -2,14 +2,16 @@
 
 import contextlib
 import hashlib
+import logging
 import os
 import re
 import secrets
 import shutil
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -19,6 +21,7 @@ from knapper.changes.disk.storage import SharedDatabase
 from knapper.errors import StorageError
 from knapper.system import private
 
+LOG: Final = logging.getLogger(__name__)
 WORK_FILE: Final = "work.db"
 WORK_VERSION: Final = 1
 _SCHEMA: Final = """
@@ -117,6 +120,8 @@ class WorkStore:
     database: SharedDatabase
     failures: dict[Path, StorageError] = field(default_factory=dict[Path, StorageError])
     """Files of earlier versions that couldn't be migrated when that was last tried, and why."""
+    is_partial: bool = False
+    """Whether the rows that are in the file are read where others couldn't be migrated; `find_failure` then tells."""
 
     def database_with(self, kind: WorkKind, client: str = "") -> SharedDatabase:
         """Return the database once a client's rows of a kind are in it; an empty name is for the vault's own.
@@ -132,9 +137,14 @@ class WorkStore:
             self.failures.update(failures)  # first, so that one that fails again is never missing: threads share this
             for migrated in self.failures.keys() - failures.keys():
                 _ = self.failures.pop(migrated, None)
-        if error := self.failures.get(path):
+        error = self.failures.get(path)
+        if error and not self.is_partial:
             raise error
         return self.database
+
+    def find_failure(self, kind: WorkKind, client: str = "") -> StorageError | None:
+        """Return why a client's rows of a kind couldn't be migrated; None where nothing of them is missing."""
+        return self.failures.get(_earlier_path(self.folder, kind, client))
 
     def has_sessions(self, client: str) -> bool:
         """Return whether a client has sessions."""
@@ -238,6 +248,8 @@ is migrated once, wherever this program is killed."""
 _LOCK_TIMEOUT_S: Final = 1.0
 """How long to wait for processes that have the files open only to read them."""
 _POLL_S: Final = 0.02
+_LONG_S: Final = 1.5
+"""How long migrating may take before it is logged: whoever waits for it could think that nothing happens."""
 _COPIES: Final[Mapping[WorkKind, tuple[tuple[str, str], ...]]] = {
     "sessions": (
         (
@@ -311,7 +323,7 @@ class _EarlierFile:
             target.execute("ROLLBACK TO file")
             if isinstance(error, StorageError):
                 raise
-            hint = "if it is a copy of another one, move it elsewhere"
+            hint = "if it is a copy, or was put back from a backup, move it elsewhere"
             raise StorageError(f"'{self.path}' has entries that are in '{WORK_FILE}' already", hint=hint) from error
         finally:
             if target.in_transaction:  # SQLite ends it itself where the disk is full
@@ -393,12 +405,32 @@ def _has_space(folder: Path) -> bool:
 
     The rows are in the log until the files are removed, and only then take place in the file itself.
     """
-    needed = 0
+    needed = _count_bytes(folder)
+    return shutil.disk_usage(folder).free > needed + needed // 8
+
+
+def _count_bytes(folder: Path) -> int:
+    """Return how much the files of earlier versions take."""
+    total = 0
     for earlier in _find_earlier(folder):
         for suffix in ("", "-wal"):
             with contextlib.suppress(OSError):  # another process has migrated it meanwhile
-                needed += Path(f"{earlier.path}{suffix}").stat().st_size
-    return shutil.disk_usage(folder).free > needed + needed // 8
+                total += Path(f"{earlier.path}{suffix}").stat().st_size
+    return total
+
+
+@contextmanager
+def _logging_if_long(folder: Path) -> Generator[None]:
+    """Log that files are being migrated if the block takes long."""
+    size_mb = _count_bytes(folder) / 1_000_000
+    message = "migrating %.1f MB that earlier versions stored in '%s' to '%s'; this is done once"
+    timer = threading.Timer(_LONG_S, LOG.info, (message, size_mb, folder, WORK_FILE))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _migrate(folder: Path, database: SharedDatabase, *, wait_s: float = _LOCK_TIMEOUT_S) -> dict[Path, StorageError]:
@@ -415,7 +447,7 @@ def _migrate(folder: Path, database: SharedDatabase, *, wait_s: float = _LOCK_TI
     failures: dict[Path, StorageError] = {}
     migrated: list[Path] = []
     deadline = time.monotonic() + wait_s
-    with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S):
+    with storage.hold_write_lock(folder, timeout_s=storage.BUSY_S), _logging_if_long(folder):
         with ExitStack() as stack, database.writing() as target:
             # Looked for again under the lock: another process may have migrated them meanwhile.
             for earlier in _find_earlier(folder):

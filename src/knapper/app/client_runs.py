@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from knapper.agents.runs.engine import AskPerson, RunEngine
     from knapper.agents.runs.model import CheckpointEvent, RunNode, RunRecord
     from knapper.agents.runs.service import RunDetails
+    from knapper.agents.runs.store import RunStore
+    from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import Checkpoint
     from knapper.config import Settings
     from knapper.jsontypes import JSONValue
@@ -169,6 +171,26 @@ def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mappi
     return {run_id: number for run_id, number in counts.items() if number}
 
 
+def list_seen_clients(hub: Hub, client: str, vault: str, store: RunStore) -> Sequence[str]:
+    """List the clients whose runs of a vault a client sees.
+
+    Args:
+        hub: Holds the vaults.
+        client: Who asks.
+        vault: The vault's name.
+        store: The vault's runs.
+    """
+    if not hub.settings.client(client).grants.is_person:
+        return (client,)
+    names: list[str] = []
+    for name, other_vaults in store.clients().items():
+        # Of a vault that is gone, nobody says what is hidden.
+        vaults = [one for one in (vault, *other_vaults) if one in hub.vaults]
+        if name == client or all(hub.covers_agent_view(client, name, one) for one in vaults):
+            names.append(name)
+    return names
+
+
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""
 OpenEngine = Callable[[OpenedRuns, str, "AskPerson | None"], "RunEngine"]
@@ -200,16 +222,8 @@ class ClientRuns:
 
     def seen_clients(self) -> Sequence[str]:
         """Return the names of the clients whose runs of the vault the client sees."""
-        hub = self.opened_runs.hub
-        if not self.grants.is_person:
-            return (self.client,)
-        names: list[str] = []
-        for name, other_vaults in self.opened_runs.store.clients().items():
-            # Of a vault that is gone, nobody says what is hidden.
-            vaults = [vault for vault in (self.opened_runs.vault, *other_vaults) if vault in hub.vaults]
-            if name == self.client or all(hub.covers_agent_view(self.client, name, vault) for vault in vaults):
-                names.append(name)
-        return names
+        opened = self.opened_runs
+        return list_seen_clients(opened.hub, self.client, opened.vault, opened.store)
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, newest first, and their total number."""

@@ -15,7 +15,7 @@ from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Pres
 from knapper.agents.sessions.store import SessionStore
 from knapper.agents.stages import Stages
 from knapper.app.hub import local_now
-from knapper.changes.disk import storage
+from knapper.changes.disk import repair
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
 from knapper.tools import answers
 from knapper.vault.paths import NotePath
@@ -302,7 +302,7 @@ def open_work(hub: Hub, vault: str = "") -> WorkStore:
     work = work_store.open_work(folder)
     with ExitStack() as stack:
         _ = stack.callback(work.shut)
-        _ = storage.back_up_daily(folder, max_bytes=hub.settings.journal.backup_mb * 1_000_000)
+        _ = repair.back_up_daily(folder, max_bytes=hub.settings.journal.backup_mb * 1_000_000)
         _ = stack.pop_all()
     return work
 

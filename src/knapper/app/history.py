@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from knapper.changes.disk.journal import Change
     from knapper.changes.proposals.model import Summary
     from knapper.changes.proposals.refusals import LoggedRefusal
+    from knapper.errors import KnapError, StorageError
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
 
@@ -156,11 +157,15 @@ class HistoryPage:
     limit: int
     next: str = ""
     """What to give as ``before`` for the next page; empty where there is none."""
+    unread: Sequence[KnapError] = ()
+    """What couldn't be read, so that the page may lack something of it."""
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
         rows: list[JSONValue] = [one.as_dict() for one in self.entries]
-        return {"success": True, "results": rows, "limit": self.limit, "more": bool(self.next), "next": self.next}
+        notes: list[JSONValue] = [f"this may lack something: {one.message}; {one.hint}" for one in self.unread]
+        shape: dict[str, JSONValue] = {"success": True, "results": rows, "limit": self.limit}
+        return {**shape, "more": bool(self.next), "next": self.next, "notes": notes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +184,8 @@ class HistorySources:
     schedules: Sequence[Schedule] = ()
     paused: Sequence[PausedRun] = ()
     """Tasks that wait for an answer; once they have it, they are turns of a session."""
+    unread: Sequence[StorageError] = ()
+    """Why files of earlier versions couldn't be migrated; what they hold is missing, or there already."""
 
 
 @contextmanager
@@ -189,7 +196,7 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
         StorageError: Something of it can't be opened.
     """
     folder = hub.open().folder
-    work = clients.open_work(hub)
+    work = replace(clients.open_work(hub), is_partial=True)
     with ExitStack() as stack:
         _ = stack.callback(work.shut)
         sessions = schedules.list_sessions(hub, work)
@@ -206,12 +213,26 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
             runs=runs,
             schedules=schedules.open_schedules(hub).all(),
             paused=clients.list_paused(hub, TERMINAL_CLIENT, work),
+            unread=_find_unread(work, sessions),
         )
+
+
+def _find_unread(work: work_store.WorkStore, seen: Iterable[str]) -> list[StorageError]:
+    """List why files of earlier versions couldn't be migrated that a history is read from."""
+    failures = [work.find_failure("sessions", client) for client in seen]
+    failures += [work.find_failure("runs"), work.find_failure("paused")]
+    return [failure for failure in failures if failure]
 
 
 @contextmanager
 def open_for_client(
-    hub: Hub, client: str, vault: str = "", *, runs: RunStore | None = None, run_clients: Sequence[str] = ()
+    hub: Hub,
+    client: str,
+    vault: str = "",
+    *,
+    runs: RunStore | None = None,
+    run_clients: Sequence[str] = (),
+    run_error: StorageError | None = None,
 ) -> Generator[HistorySources]:
     """Open what a client of a server sees: its own sessions and runs, and a person those of schedules, too.
 
@@ -221,6 +242,7 @@ def open_for_client(
         vault: The vault's name; empty for the first.
         runs: The vault's runs; None where there are none.
         run_clients: The clients whose runs it sees.
+        run_error: Why the runs couldn't be opened; those that can be read are shown all the same.
 
     Raises:
         NotFound: There is no such vault.
@@ -228,10 +250,18 @@ def open_for_client(
     """
     name = hub.name_for(client, vault)
     folder = hub.open(name).folder
-    work = work_store.open_work(folder)
+    work = replace(work_store.open_work(folder), is_partial=True)
     with ExitStack() as stack:
         _ = stack.callback(work.shut)
         seen = schedules.list_seen_clients(hub, client, name, lambda _: work)
+        unread = _find_unread(work, seen)
+        if run_error is not None:
+            from knapper.agents.runs import store  # noqa: PLC0415 - as above
+            from knapper.app import client_runs  # noqa: PLC0415 - the same
+
+            runs = store.RunStore(work)
+            run_clients = client_runs.list_seen_clients(hub, client, name, runs)
+            unread += [run_error] if work.find_failure("runs") is None else []
         yield HistorySources(
             context=hub.context(client=client, vault=name),
             folder=folder,
@@ -240,6 +270,7 @@ def open_for_client(
             run_clients=run_clients,
             schedules=schedules.list_visible(hub, client, name),
             paused=clients.list_paused(hub, client, work),
+            unread=unread,
         )
 
 
@@ -261,7 +292,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     since = journal.parse_moment(query.since) if query.since else None
     note = _resolve_note(sources.context, query.note)
     if note and not journal.may_see(sources.context, note):
-        return HistoryPage(entries=(), limit=query.limit)
+        return HistoryPage(entries=(), limit=query.limit, unread=sources.unread)
     reading = _Reading(
         sources=sources,
         query=query,
@@ -279,7 +310,7 @@ def read_page(sources: HistorySources, query: HistoryQuery) -> HistoryPage:
     if len(found) > query.limit:
         at, entry_id, rank = entries[-1].key
         following = f"{at.isoformat().replace('+00:00', 'Z')}/{rank}/{entry_id}"
-    return HistoryPage(entries=entries, limit=query.limit, next=following)
+    return HistoryPage(entries=entries, limit=query.limit, next=following, unread=sources.unread)
 
 
 def group_by_work(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from knapper.changes import drafting, drafts, rules
-from knapper.changes.disk import apply, storage, undo
+from knapper.changes.disk import apply, repair, undo
 from knapper.changes.disk.apply import Recovered
 from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta
@@ -493,7 +493,7 @@ class VaultWriters:
         today = datetime.now(UTC).date()
         if self.backup_days != [today]:
             self.backup_days[:] = [today]
-            _ = storage.back_up_daily(self.state.folder, max_bytes=self.settings.backup_bytes, today=today)
+            _ = repair.back_up_daily(self.state.folder, max_bytes=self.settings.backup_bytes, today=today)
             with contextlib.suppress(StorageError):  # one entry more takes nothing from anybody
                 _ = self.taints.prune(lambda: taint.find_stored_runs(self.settings.state_dir))
         engine, state, settings = self.engine, self.state, self.settings

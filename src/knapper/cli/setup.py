@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from knapper.cli import output
 from knapper.cli.options import GlobalOptions
@@ -16,6 +16,10 @@ from knapper.vault import access
 if TYPE_CHECKING:
     from knapper.tools.context import Context
 
+_MIGRATION_LOG: Final = "knapper.agents.work_store"
+_EARLIER_FILES: Final = ("sessions.db", "task_runs.db", "paused.db", "presets.db")
+"""As in that module, which only some commands need."""
+
 
 def read_settings(options: GlobalOptions) -> Settings:
     """Read the configuration.
@@ -25,7 +29,28 @@ def read_settings(options: GlobalOptions) -> Settings:
     """
     settings = loading.load({"default_vault": options.vault}, config_file=options.config, env_file=options.env_file)
     _note_unused(options, settings)
+    _show_long_migration(options, settings)
     return settings
+
+
+def _show_long_migration(options: GlobalOptions, settings: Settings) -> None:
+    """Show a person at a terminal what is logged while files of earlier versions are migrated."""
+    is_shown = output.stderr_is_terminal() and not (options.quiet or options.as_json)
+    if not is_shown or not isinstance(settings.choice, Vault):
+        return
+    if loading.holds(settings.choice.path, settings.state_dir):  # which is an error of its own
+        return
+    folder = loading.state_folder(settings)
+    if not any((folder / name).exists() for name in _EARLIER_FILES):
+        return
+    import logging  # noqa: PLC0415 - 15 ms that only such a vault should cost
+
+    handler = logging.StreamHandler()
+    # Not twice where this process is a server, which logs it itself.
+    handler.addFilter(lambda _: not logging.getLogger("knapper").handlers)
+    log = logging.getLogger(_MIGRATION_LOG)
+    log.setLevel(logging.INFO)
+    log.handlers[:] = [handler]
 
 
 def _note_unused(options: GlobalOptions, settings: Settings) -> None:

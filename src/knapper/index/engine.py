@@ -187,12 +187,7 @@ class Engine:
             ConflictError: Another process was writing for all of this time.
             StorageError: The index can't be written.
         """
-        with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
-            if not is_acquired:
-                raise ConflictError(
-                    f"another process is writing the index {self.folder}",
-                    hint="wait for it to end; `knap status` shows how far it is",
-                )
+        with self.writing(wait_s=wait_s):
             if full:
                 self.publishing.takes_over = True
                 return self._rebuild(progress)
@@ -214,6 +209,17 @@ class Engine:
             outcome.was_damaged = True
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
             return outcome
+
+    @contextlib.contextmanager
+    def writing(self, *, wait_s: float = 60.0) -> Generator[None]:
+        """Hold the write lock, so that what is counted at the block's end is what it has written; see `refresh`."""
+        with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
+            if not is_acquired:
+                raise ConflictError(
+                    f"another process is writing the index {self.folder}",
+                    hint="wait for it to end; `knap status` shows how far it is",
+                )
+            yield
 
     def _find_damage(self) -> str:
         damage = status.find_damage(self.store.database)
@@ -302,8 +308,10 @@ class Engine:
             f"the index is damaged: {damage}", code="index_damaged", hint="`knap index` rebuilds it from the notes"
         )
 
-    def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
-        """Compute the missing vectors of all chunks; return how many were added.
+    def embed(
+        self, *, progress: Progress | None = None, stop: threading.Event | None = None, publishes: bool = True
+    ) -> int:
+        """Compute the missing vectors of all chunks, and publish them; return how many were added.
 
         Derives the files that large indexes are searched with, where that is due: work for the time after a save.
         """
@@ -320,7 +328,8 @@ class Engine:
         if embedder is not None and not (stop and stop.is_set()):
             model = embedder.model_id
             self._derive_alone(lambda: vectors.is_due(stored, model), lambda: vectors.build(stored, model))
-        self.publish(progress=progress, stop=stop)
+        if publishes:
+            self.publish(progress=progress, stop=stop)
         return embedded
 
     def publish(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> None:

@@ -88,10 +88,11 @@ class WriteLock:
         """Use the lock of the index in *folder*."""
         self._folder = folder
         self._thread_lock = threading.Lock()
+        self._owner = 0  # the thread that holds it
 
     @contextmanager
     def acquire(self, *, wait_s: float) -> Generator[bool]:
-        """Hold the write lock for the block.
+        """Hold the write lock for the block; within it, the same thread gets it again at once.
 
         Args:
             wait_s: How long to wait for another thread or process, in seconds; negative waits without limit.
@@ -102,6 +103,9 @@ class WriteLock:
         Raises:
             StorageError: The folder can't be written.
         """
+        if self._owner == threading.get_ident():
+            yield True
+            return
         deadline = time.monotonic() + wait_s
         # Threads first, then processes: only one thread of this process competes for the file lock.
         if not self._thread_lock.acquire(timeout=wait_s if wait_s >= 0 else -1):
@@ -112,13 +116,17 @@ class WriteLock:
             with acquire_process_lock(
                 self._folder, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
             ) as is_acquired:
+                self._owner = threading.get_ident() if is_acquired else 0
                 yield is_acquired
         finally:
+            self._owner = 0
             self._thread_lock.release()
 
     @property
     def is_held(self) -> bool:
         """Return whether the lock is held right now; false where the folder can't be locked."""
+        if self._owner:
+            return True
         try:
             with self.acquire(wait_s=0) as is_acquired:
                 return not is_acquired
@@ -128,19 +136,11 @@ class WriteLock:
 
 @contextmanager
 def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
-    """Hold the lock among processes for the block.
-
-    Args:
-        folder: The index's folder.
-        wait_s: How long to wait for another process, in seconds; negative waits without limit.
-
-    Yields:
-        Whether the lock was acquired.
+    """Hold the lock among processes for the block, as `WriteLock.acquire` does.
 
     Raises:
         StorageError: The folder can't be written.
     """
-    # Imported here, as most commands only read.
     from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
 
     lock = private.file_lock(folder / "index.lock")

@@ -466,7 +466,11 @@ def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
     """
     if order.strategy != AUTO_STRATEGY:
         _ = engine.strategies.load(order.strategy)
-    return engine.store.begin(order, engine.name, RunNode(id=ROOT, task=order.task))
+    return engine.store.begin(order, engine.name, _make_root(order))
+
+
+def _make_root(order: RunOrder) -> RunNode:
+    return RunNode(id=ROOT, task=order.task)
 
 
 async def carry_out_run(
@@ -500,7 +504,9 @@ async def carry_out_run(
         order = replace(run.order, limits=limits or run.order.limits)
         resumed = run.state != "pending"
         run = replace(run, state="running", order=order, model=engine.name)
-        tree = RunTree(engine.store, run, engine.store.nodes(run.id), emit)
+        # A run that came back from a backup may have none: large ones are made without.
+        nodes = engine.store.nodes(run.id) or [_make_root(order)]
+        tree = RunTree(engine.store, run, nodes, emit)
         anew = _reset_replayed(engine, run, tree, replay)
         # Before the state is saved: where a vault can't be opened, this raises and the run stays as it was.
         execution = RunExecution(engine, run, tree, anew)

@@ -1,16 +1,291 @@
-"""Repair a damaged database of the state: save its readable rows, fill up from a backup, and keep the damaged file."""
+"""Back up the state's databases each day, and repair a damaged one from its readable rows and its backup."""
 
 import contextlib
 import functools
+import json
+import os
+import shutil
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from knapper.changes.disk import files, storage
+from knapper.jsontypes import objects_in, strings_in
 from knapper.system import private
+
+_BACKED_UP: Final = ("journal.db", "proposals.db", "usage.db", "work.db")
+"""The most important first, and the largest last: these get what space there is.
+
+Questions that wait (``checkpoints.db``) aren't among them: a copy would ask what was answered since."""
+_LEFT_OUT: Final[Mapping[str, str]] = {"work.db": "paused"}
+"""Tables that a copy leaves out for the same reason."""
+_RECREATABLE: Final[Mapping[str, tuple[str, ...]]] = {"work.db": ("nodes", "cache")}
+"""Tables that a copy leaves out where it wouldn't fit otherwise, the first the most important: a run that has lost its
+steps keeps its task and its answer, and finds them anew when it is continued."""
+_KEPT_DAYS: Final = 3
+"""Backups of one file, of as many days."""
+_REPORT_FILE: Final = "report.json"
+"""Beside the backups where one of them isn't whole."""
+_BUSY_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupGap:
+    """What a database's backup of one day lacks."""
+
+    name: str
+    """Of the database's file."""
+    day: str
+    """ISO date; empty where no backup was tried yet."""
+    size: int
+    """The database's bytes."""
+    room: int
+    """Bytes that the other backups left for this one."""
+    left_out: tuple[str, ...] = ()
+    """Tables without their rows in the copy."""
+    problem: str = ""
+    """Why there is no copy of that day; empty where there is one."""
+    fits: bool = True
+    """Whether the space for backups wasn't the reason."""
+
+
+def find_backup_gaps(folder: Path, max_bytes: int) -> list[BackupGap]:
+    """List what the backups of a vault lack: databases that weren't copied when that was last tried, or not wholly.
+
+    Args:
+        folder: The vault's state folder.
+        max_bytes: As for `back_up_daily`.
+    """
+    gaps: dict[str, BackupGap] = {}
+    for gap in _read_gaps(folder):
+        backups = storage.list_backups(folder / gap.name)
+        if not backups or gap.day >= backups[0].suffix[1:]:  # an older copy may lack what the latest has
+            gaps[gap.name] = gap
+    for path in _find_backed_up(folder):
+        size = path.stat().st_size
+        if size > max_bytes and path.name not in gaps and not storage.list_backups(path):
+            gaps[path.name] = BackupGap(
+                name=path.name, day="", size=size, room=max_bytes, problem="it is too large", fits=False
+            )
+    return [gap for gap in gaps.values() if (folder / gap.name).is_file()]
+
+
+def find_left_out(backup: Path) -> tuple[str, ...]:
+    """List the tables whose rows a backup was made without."""
+    name, day = backup.stem, backup.suffix[1:]
+    gaps = _read_gaps(backup.parent.parent)
+    return next((gap.left_out for gap in gaps if (gap.name, gap.day) == (name, day)), ())
+
+
+def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) -> list[str]:
+    """Copy the databases that can't be derived again, each once a day, and drop the oldest copies.
+
+    A database that doesn't fit beside the day's other copies is copied without what can be made again; `knap doctor`
+    tells that, and where even that doesn't fit.
+
+    Args:
+        folder: The vault's state folder.
+        max_bytes: Of all copies together; 0 makes none.
+        today: The day; None for now.
+
+    Returns:
+        What couldn't be copied, and why.
+    """
+    today = today or datetime.now(UTC).date()
+    earlier = _read_gaps(folder)
+    gaps = [gap for gap in earlier if (folder / storage.BACKUP_FOLDER / f"{gap.name}.{gap.day}").exists()]
+    has_copied = False
+    room = max_bytes
+    for path in _find_backed_up(folder) if max_bytes else ():
+        target = path.parent / storage.BACKUP_FOLDER / f"{path.name}.{today.isoformat()}"
+        if not target.exists():
+            gap = _find_same(earlier, path, target, room) or _copy(path, target, room)
+            has_copied |= not gap.problem
+            gaps += [gap] if gap.problem or gap.left_out else []
+        with contextlib.suppress(OSError):  # not copied
+            room -= target.stat().st_size
+    if has_copied:
+        _drop_old_backups(folder, max_bytes, today)
+    problems = [f"{gap.name}: {gap.problem}" for gap in gaps if gap.problem]
+    return problems + ([problem] if gaps != earlier and (problem := _write_gaps(folder, gaps)) else [])
+
+
+def _find_same(gaps: Sequence[BackupGap], path: Path, target: Path, room: int) -> BackupGap | None:
+    """Return why a database didn't fit earlier that day, where nothing has changed: trying it takes seconds."""
+    for gap in gaps:
+        if (gap.name, gap.day, gap.room) == (path.name, target.suffix[1:], room) and not gap.fits:
+            return gap if path.stat().st_size > room else None
+    return None
+
+
+def _read_gaps(folder: Path) -> list[BackupGap]:
+    try:
+        rows: object = json.loads((folder / storage.BACKUP_FOLDER / _REPORT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # there are none, or the next backup writes it anew
+        return []
+    return [
+        BackupGap(
+            name=str(row.get("name") or ""),
+            day=str(row.get("day") or ""),
+            size=size if isinstance(size := row.get("size"), int) else 0,
+            room=room if isinstance(room := row.get("room"), int) else 0,
+            left_out=tuple(strings_in(row.get("left_out"))),
+            problem=str(row.get("problem") or ""),
+            fits=bool(row.get("fits")),
+        )
+        for row in objects_in(rows)
+    ]
+
+
+def _write_gaps(folder: Path, gaps: Sequence[BackupGap]) -> str:
+    """Store what backups lack; return why that failed."""
+    path = folder / storage.BACKUP_FOLDER / _REPORT_FILE
+    try:
+        if gaps:
+            private.make_folder(path.parent)
+            private.write_text(path, json.dumps([asdict(gap) for gap in gaps], indent=1))
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        return f"{_REPORT_FILE}: {error}"
+    return ""
+
+
+def _drop_old_backups(folder: Path, max_bytes: int, today: date) -> None:
+    """Remove copies of earlier days, and the oldest of all until the rest fits; of one day, the least important first.
+
+    No new copies push out those of a database that is gone, as what it held is kept in another one now.
+    """
+    ranks = {
+        path.parent / storage.BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))
+    }
+    by_name: dict[Path, list[Path]] = {}
+    for backup in folder.glob(f"**/{storage.BACKUP_FOLDER}/*.db.????-??-??"):
+        by_name.setdefault(backup.with_suffix(""), []).append(backup)
+    kept: list[Path] = []
+    first_day = (today - timedelta(days=_KEPT_DAYS)).isoformat()
+    for name, backups in by_name.items():
+        is_gone = not (name.parent.parent / name.name).exists()
+        recent = [backup for backup in backups if not is_gone or backup.suffix[1:] > first_day]
+        recent = sorted(recent, reverse=True)[:_KEPT_DAYS]
+        kept += recent
+        for old in {*backups} - {*recent}:
+            old.unlink(missing_ok=True)
+    kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
+    kept.sort(key=lambda backup: backup.suffix, reverse=True)
+    total = 0
+    for backup in kept:
+        total += backup.stat().st_size
+        if total > max_bytes:
+            backup.unlink(missing_ok=True)
+
+
+def _find_backed_up(folder: Path) -> list[Path]:
+    return [path for name in _BACKED_UP if (path := folder / name).is_file()]
+
+
+def _copy(path: Path, target: Path, room: int) -> BackupGap:
+    """Copy a database, as far as it fits; a damaged one doesn't replace a sound copy."""
+    gap = BackupGap(name=path.name, day=target.suffix[1:], size=path.stat().st_size, room=room)
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        private.make_folder(target.parent)
+        with contextlib.closing(storage.connect_to_read(path)) as source:
+            # With what is in the log, which the file's size doesn't tell.
+            gap = replace(gap, size=_read_number(source, "page_count") * _read_number(source, "page_size"))
+            if gap.size > room and path.name not in _RECREATABLE:
+                problem = f"its {gap.size} bytes are more than what backups may still take"
+                return replace(gap, problem=problem, fits=False)
+            os.close(private.open_new(part))
+            with contextlib.closing(private.connect(part, timeout_s=_BUSY_S)) as copy:
+                if gap.size > room:
+                    gap = replace(gap, left_out=_copy_rows(source, copy, path.name, room))
+                else:
+                    _copy_whole(source, copy, path.name)
+                verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
+        if verdict != "ok":
+            return replace(gap, problem=verdict)
+        files.sync_file(part)
+        part.replace(target)
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+        return _explain_failure(gap, error, target.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return gap
+
+
+def _explain_failure(gap: BackupGap, error: Exception, folder: Path) -> BackupGap:
+    is_full = gap.size > gap.room and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    if is_full and shutil.disk_usage(folder).free > gap.room:  # else the disk may be the reason
+        problem = f"its {gap.size} bytes are more than what backups may still take, also without what can be made again"
+        return replace(gap, problem=problem, fits=False)
+    return replace(gap, problem=str(error))
+
+
+def _copy_whole(source: sqlite3.Connection, target: sqlite3.Connection, name: str) -> None:
+    source.backup(target)
+    target.execute("PRAGMA journal_mode = DELETE").fetchone()
+    if table := _LEFT_OUT.get(name):
+        target.execute(f"DELETE FROM {table}")  # noqa: S608 - a constant
+
+
+def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection, name: str, room: int) -> tuple[str, ...]:
+    """Copy a database row by row, first what can't be made again and then as many of the other tables as fit.
+
+    Its unused pages take no room in the copy.
+
+    Args:
+        source: The database.
+        target: The copy, which is empty.
+        name: Of the database's file.
+        room: How many bytes the copy may take.
+
+    Returns:
+        The tables that didn't fit.
+
+    Raises:
+        sqlite3.OperationalError: What can't be made again doesn't fit (``SQLITE_FULL``).
+    """
+    source.execute("BEGIN")  # one state of all tables
+    for pragma in ("page_size", "user_version"):
+        target.execute(f"PRAGMA {pragma} = {_read_number(source, pragma)}")
+    target.execute(f"PRAGMA max_page_count = {max(room // _read_number(source, 'page_size'), 1)}").fetchone()
+    tables = _make_schema(source, target)
+    recreatable = _RECREATABLE[name]
+    for table in (*(table for table in tables if table not in {*recreatable, _LEFT_OUT[name]}), *recreatable):
+        try:
+            target.execute("BEGIN")
+            rows = source.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - names of our own schema
+            places = ", ".join("?" * len(rows.description))
+            target.executemany(f'INSERT INTO "{table}" VALUES ({places})', rows)  # noqa: S608 - as above
+            target.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if target.in_transaction:  # SQLite may have ended it itself
+                target.execute("ROLLBACK")
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or table not in recreatable:
+                raise
+            return recreatable[recreatable.index(table) :]
+    return ()
+
+
+def _make_schema(source: sqlite3.Connection, target: sqlite3.Connection) -> list[str]:
+    """Make a database's tables and indexes in another one, and return the names of the tables."""
+    schema = source.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+        " ORDER BY type <> 'table'"
+    ).fetchall()
+    for _, _, sql in schema:
+        target.execute(sql)
+    return [name for kind, name, _ in schema if kind == "table"]
+
+
+def _read_number(database: sqlite3.Connection, name: str) -> int:
+    return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
 
 _LOCK_TIMEOUT_S: Final = 10.0
 _WHOLE: Final = frozenset({"journal.db", "proposals.db"})

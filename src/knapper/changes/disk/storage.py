@@ -1,4 +1,4 @@
-"""Storage that processes share: a vault's SQLite files, checked and backed up, its contents, and its write lock."""
+"""Storage that processes share: a vault's SQLite files and how they are checked, its contents, and its write lock."""
 
 import contextlib
 import os
@@ -7,9 +7,8 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
@@ -22,14 +21,6 @@ from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
-_BACKED_UP: Final = ("journal.db", "proposals.db", "usage.db", "work.db")
-"""The most important first, and the largest last: these get what space there is.
-
-Questions that wait (``checkpoints.db``) aren't among them: a copy would ask what was answered since."""
-_LEFT_OUT: Final[Mapping[str, str]] = {"work.db": "DELETE FROM paused"}
-"""What a copy leaves out for the same reason."""
-_KEPT_DAYS: Final = 3
-"""Backups of one file, of as many days."""
 _BUSY_S: Final = 10.0
 _REFUSAL_CODES: Final = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
@@ -269,96 +260,6 @@ def find_bad_contents(database: sqlite3.Connection) -> Iterator[str]:
 def list_backups(path: Path) -> list[Path]:
     """List a database's backups, the newest first."""
     return sorted((path.parent / BACKUP_FOLDER).glob(f"{path.name}.????-??-??"), reverse=True)
-
-
-def back_up_daily(folder: Path, *, max_bytes: int, today: date | None = None) -> list[str]:
-    """Copy the databases that can't be derived again, each once a day, and drop the oldest copies.
-
-    Args:
-        folder: The vault's state folder.
-        max_bytes: Of all copies together; a database that doesn't fit beside the day's other copies isn't copied.
-        today: The day; None for now.
-
-    Returns:
-        What couldn't be copied, and why; `knap doctor` tells it too, by the age of the copies.
-    """
-    today = today or datetime.now(UTC).date()
-    day = today.isoformat()
-    problems: list[str] = []
-    has_copied = False
-    room = max_bytes
-    for path in _find_backed_up(folder):
-        target = path.parent / BACKUP_FOLDER / f"{path.name}.{day}"
-        if not target.exists():
-            problem = _copy(path, target, room)
-            has_copied |= not problem
-            problems += [f"{path.name}: {problem}"] if problem else []
-        with contextlib.suppress(OSError):  # not copied
-            room -= target.stat().st_size
-    if has_copied:
-        _drop_old_backups(folder, max_bytes, today)
-    return problems
-
-
-def _drop_old_backups(folder: Path, max_bytes: int, today: date) -> None:
-    """Remove copies of earlier days, and the oldest of all until the rest fits; of one day, the least important first.
-
-    No new copies push out those of a database that is gone, as what it held is kept in another one now.
-    """
-    ranks = {path.parent / BACKUP_FOLDER / path.name: number for number, path in enumerate(_find_backed_up(folder))}
-    by_name: dict[Path, list[Path]] = {}
-    for backup in folder.glob(f"**/{BACKUP_FOLDER}/*.db.????-??-??"):
-        by_name.setdefault(backup.with_suffix(""), []).append(backup)
-    kept: list[Path] = []
-    first_day = (today - timedelta(days=_KEPT_DAYS)).isoformat()
-    for name, backups in by_name.items():
-        is_gone = not (name.parent.parent / name.name).exists()
-        recent = [backup for backup in backups if not is_gone or backup.suffix[1:] > first_day]
-        recent = sorted(recent, reverse=True)[:_KEPT_DAYS]
-        kept += recent
-        for old in {*backups} - {*recent}:
-            old.unlink(missing_ok=True)
-    kept.sort(key=lambda backup: ranks.get(backup.with_suffix(""), len(ranks)))
-    kept.sort(key=lambda backup: backup.suffix, reverse=True)
-    total = 0
-    for backup in kept:
-        total += backup.stat().st_size
-        if total > max_bytes:
-            backup.unlink(missing_ok=True)
-
-
-def _find_backed_up(folder: Path) -> list[Path]:
-    return [path for name in _BACKED_UP if (path := folder / name).is_file()]
-
-
-def _copy(path: Path, target: Path, max_bytes: int) -> str:
-    """Copy a database, and return why that failed; a damaged one doesn't replace a sound copy."""
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        size = path.stat().st_size
-        if size > max_bytes:
-            return f"its {size} bytes are more than what backups may still take"
-        private.make_folder(target.parent)
-        os.close(private.open_new(part))
-        with (
-            contextlib.closing(connect_to_read(path)) as source,
-            contextlib.closing(private.connect(part, timeout_s=_BUSY_S)) as copy,
-        ):
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            if left_out := _LEFT_OUT.get(path.name):
-                copy.execute(left_out)
-            verdict = str(copy.execute("PRAGMA quick_check(1)").fetchone()[0])
-        if verdict != "ok":
-            return verdict
-        files.sync_file(part)
-        part.replace(target)
-    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-        return str(error)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-    return ""
 
 
 LOCK_FILE = "write.lock"

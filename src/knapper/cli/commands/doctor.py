@@ -1,6 +1,7 @@
 """Check the installation and the vault, and report what to do."""
 
 import contextlib
+import math
 import os
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ from knapper.app import clients, e5_model, models
 from knapper.changes.disk import apply, storage
 from knapper.changes.disk import repair as database_repair
 from knapper.changes.disk.journal import JOURNAL_FILE
+from knapper.changes.disk.repair import BackupGap
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, format_size, plain, pluralize
@@ -55,6 +57,9 @@ class CheckResult:
 
 Check = Callable[[Settings], CheckResult]
 
+_STEPS_TABLE: Final = "nodes"
+_STEPS: Final = "the steps of runs"
+_NEXT_BACKUP: Final = "a copy is made with the first change or conversation of a day"
 _LOW_SPACE_BYTES = 200_000_000
 _LOW_VAULT_BYTES = 20_000_000
 
@@ -352,17 +357,49 @@ def check_databases(settings: Settings) -> CheckResult:
         work_store.migrate(loading.state_folder(settings))
     except KnapError as error:
         return failed_check("data", error)
-    journal = loading.state_folder(settings) / JOURNAL_FILE
     if not paths:
         return CheckResult(name="data", state="ok", text="there is none yet")
     text = f"{pluralize(len(paths), 'database')} without damage"
-    if not journal.exists() or settings.journal.backup_mb == 0:
+    if settings.journal.backup_mb == 0:
+        return CheckResult(name="data", state="ok", text=text)
+    return _check_backups(settings, text)
+
+
+def _check_backups(settings: Settings, text: str) -> CheckResult:
+    """Tell what the latest backups lack; *text* is what was found out before."""
+    folder, limit = loading.state_folder(settings), settings.journal.backup_mb * 1_000_000
+    gaps = database_repair.find_backup_gaps(folder, limit)
+    warned = [gap for gap in gaps if gap.problem or _STEPS_TABLE in gap.left_out]
+    if warned:
+        text = "; ".join([text, *(_describe_gap(gap, folder / gap.name, limit) for gap in warned)])
+        hint = f"free some space; {_NEXT_BACKUP}"
+        if unfit := [gap for gap in warned if not gap.problem or not gap.fits]:
+            wanted_mb = max(math.ceil((limit - gap.room + gap.size) / 1_000_000) for gap in unfit)
+            hint = f"`knap config set journal.backup_mb {wanted_mb}`, or more as they grow; {_NEXT_BACKUP}"
+        return CheckResult(name="data", state="warn", text=text, hint=hint)
+    journal = folder / JOURNAL_FILE
+    if not journal.exists():
         return CheckResult(name="data", state="ok", text=text)
     backups = storage.list_backups(journal)
     if not backups:
-        hint = "raise journal.backup_mb or free some space; a copy is made with the first change of a day"
+        hint = f"raise journal.backup_mb or free some space; {_NEXT_BACKUP}"
         return CheckResult(name="data", state="warn", text=f"{text}; the journal has no backup", hint=hint)
-    return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}")
+    lacking = "".join(f", of {gap.name} without what runs can look up again" for gap in gaps)
+    return CheckResult(name="data", state="ok", text=f"{text}; last backup {backups[0].suffix[1:]}{lacking}")
+
+
+def _describe_gap(gap: BackupGap, path: Path, limit: int) -> str:
+    """Return a sentence about a database that isn't backed up, or not wholly."""
+    backups = storage.list_backups(path)
+    if gap.problem and gap.fits:
+        sentence = f"{gap.name} couldn't be backed up on {gap.day} ({gap.problem})"
+    else:
+        size = f"its {format_size(gap.size)} don't fit into the {format_size(gap.room)} that are left for it"
+        state = "isn't backed up" if gap.problem else f"is backed up without {_STEPS}"
+        sentence = f"{gap.name} {state}: {size} of {format_size(limit)} (journal.backup_mb)"
+    if not gap.problem:
+        return sentence
+    return f"{sentence}; its last backup is of {backups[0].suffix[1:]}" if backups else f"{sentence}; it has no backup"
 
 
 def _find_databases(settings: Settings) -> list[Path]:
@@ -396,7 +433,11 @@ def _repair_database(path: Path) -> CheckResult:
         "restored": "nothing of it could be read",
         "new": "nothing of it could be read, and there is no backup: it starts over",
     }[repaired.outcome]
-    backup = f"; the rest is from {repaired.backup}" if repaired.backup else ""
+    lacks = repaired.backup and _STEPS_TABLE in database_repair.find_left_out(
+        path.parent / storage.BACKUP_FOLDER / repaired.backup
+    )
+    without = f", which has no {_STEPS.removeprefix('the ')}" if lacks else ""
+    backup = f"; the rest is from {repaired.backup}{without}" if repaired.backup else ""
     loss = "" if repaired.is_whole or repaired.backup else "; some of it is lost"
     text = f"{path.name}: {rows}{backup}{loss}; the damaged file is kept in {repaired.aside}"
     return CheckResult(name="repair", state="ok" if repaired.is_whole else "warn", text=text)

@@ -13,6 +13,7 @@ from knapper.cli.render import indexing
 from knapper.errors import StorageError
 from knapper.index.documents import Filter
 from knapper.index.refresh import RefreshOutcome
+from knapper.index.status import IndexStatus
 from knapper.tools.context import Context
 
 _MANY_CHUNKS = 50_000
@@ -40,14 +41,13 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
     with setup.open_vault(global_options) as context:
         setup.note_if_busy(global_options, context)
         try:
-            outcome, embedded = _update(global_options, context, full=full, no_embed=no_embed)
+            outcome, embedded, status = _update(global_options, context, full=full, no_embed=no_embed)
         except StorageError as error:
             question = f"{error.message}. Is its disk mounted? Remove all of them from the index?"
             if error.code != "vault_empty" or not (output.can_ask() and output.confirm(question)):
                 raise
-            outcome, embedded = _update(global_options, context, full=True, no_embed=no_embed)
+            outcome, embedded, status = _update(global_options, context, full=True, no_embed=no_embed)
         failed = context.index.publishing.error
-        status = context.index.status(context.restrict(Filter()))
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
     summary = indexing.IndexReport(
         outcome=outcome,
@@ -81,11 +81,18 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
 
 def _update(
     global_options: GlobalOptions, context: Context, *, full: bool, no_embed: bool
-) -> tuple[RefreshOutcome, int]:
-    """Index the text and compute its vectors; returns what was done, and how many chunks were embedded."""
+) -> tuple[RefreshOutcome, int, IndexStatus]:
+    """Index the text and compute its vectors.
+
+    Returns:
+        What was done, how many chunks were embedded, and how the index stood then.
+    """
     with indexing.show_progress(global_options) as on_progress:
-        outcome = context.index.refresh(full=full, progress=on_progress)
-        embedded = 0 if no_embed else context.index.embed(progress=on_progress)
-        if no_embed:
-            context.index.publish(progress=on_progress)
-    return outcome, embedded
+        # Else a second `knap index --full` could clear the index before its vectors are computed and it is counted.
+        with context.index.writing():
+            outcome = context.index.refresh(full=full, progress=on_progress)
+            embedded = 0 if no_embed else context.index.embed(progress=on_progress, publishes=False)
+            status = context.index.status(context.restrict(Filter()))
+        # Publishing takes as long as a server of others does, so nobody waits for it.
+        context.index.publish(progress=on_progress)
+    return outcome, embedded, status

@@ -393,9 +393,11 @@ class ReaderEngine(Engine):
 
         self._derive_alone(lambda: postings.is_due(self.store.database), self._derive_postings)
 
-    def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
+    def embed(
+        self, *, progress: Progress | None = None, stop: threading.Event | None = None, publishes: bool = True
+    ) -> int:
         """Compute no vectors, as the machine with the files does; derive the file of a large vault's names."""
-        del progress, stop
+        del progress, stop, publishes
         self._derive_names()
         return 0
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from knapper.app.history import EntryKind, HistoryPage, HistoryQuery
 from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
 from knapper.jsontypes import JSONValue, objects_in
-from knapper.server import security, workers
+from knapper.server import logs, security, workers
 from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
@@ -380,6 +381,7 @@ _HISTORY_CONTENT: Final = openapi.json_content(
         "limit": INTEGER,
         "more": BOOLEAN,
         "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},
+        "notes": {**STRINGS, "description": "What couldn't be read, why, and what to do."},
     }
 )
 
@@ -400,7 +402,11 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         """
         client, vault = security.client_of(request.scope), args.text("vault")
         has_runs = await service.run_blocking(lambda: history.has_runs(hub, hub.name_for(client, vault)))
-        client_runs = await service.client_runs(client, vault) if has_runs else None
+        client_runs, run_error = None, None
+        try:
+            client_runs = await service.client_runs(client, vault) if has_runs else None
+        except StorageError as error:  # the page says so
+            run_error = error
         kinds: frozenset[EntryKind] = frozenset(kind for kind in history.KINDS if args.text("kind") in {"", kind})
         query = HistoryQuery(
             limit=args.integer_or_default("limit", history.LIMIT),
@@ -415,9 +421,13 @@ def history_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         def read_page() -> HistoryPage:
             store = client_runs.opened_runs.store if client_runs else None
             seen = client_runs.seen_clients() if client_runs else ()
-            with history.open_for_client(hub, client, vault, runs=store, run_clients=seen) as sources:
+            with history.open_for_client(
+                hub, client, vault, runs=store, run_clients=seen, run_error=run_error
+            ) as sources:
                 return history.read_page(sources, query)
 
-        return security.JsonReply((await service.run_blocking(read_page)).as_dict())
+        page = await service.run_blocking(read_page)
+        unread = [logs.redact_error(request.scope, error) for error in page.unread]
+        return security.JsonReply(replace(page, unread=unread).as_dict())
 
     return (openapi.bind_route("GET", "/history", "history", list_entries, _HISTORY_PARAMETERS, _HISTORY_CONTENT),)

@@ -162,9 +162,13 @@ class IndexService:
         def work() -> IndexOutcome:
             opened = self._hub.open(vault)
             opened.engine.read_rules()  # they may have changed since the last search
-            outcome = opened.engine.refresh(full=full, progress=report)
-            embedded = opened.engine.embed(progress=report, stop=cancelling) if embed else 0
-            status = opened.engine.status(Filter())
+            # Else another full refresh could clear the index before its vectors are computed and it is counted.
+            with opened.engine.writing():
+                outcome = opened.engine.refresh(full=full, progress=report)
+                embedded = opened.engine.embed(progress=report, stop=cancelling, publishes=False) if embed else 0
+                status = opened.engine.status(Filter())
+            if embed:
+                opened.engine.publish(progress=report, stop=cancelling)
             return IndexOutcome(
                 vault=vault,
                 state="complete",

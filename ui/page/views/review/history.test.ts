@@ -37,7 +37,7 @@ it("loads earlier steps in pages, and as many again when there is news", async (
   const asked: unknown[] = [];
   const get = async (_: string, { query }: { query: { limit: number; before?: string } }) => {
     asked.push([query.limit, query.before]);
-    return { results: Array.from({ length: query.limit }, (_, at) => step("changed", `${query.before ?? ""}${at}`, 1)), more: true, next: `${query.before ?? ""}x` };
+    return { results: Array.from({ length: query.limit }, (_, at) => step("changed", `${query.before ?? ""}${at}`, 1)), more: true, next: `${query.before ?? ""}x`, notes: ["runs are missing"] };
   };
   const history = new History({ get } as never);
   await history.loaded.load();
@@ -46,6 +46,7 @@ it("loads earlier steps in pages, and as many again when there is news", async (
 
   expect(history.loaded.data.value).toHaveLength(560);
   expect(history.hasMore.value).toBe(true);
+  expect(history.notices.value).toEqual(["runs are missing"]);
   expect(asked).toContainEqual([500, undefined]);
   expect(asked).toContainEqual([60, "x"]);
 });

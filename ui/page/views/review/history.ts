@@ -42,6 +42,8 @@ export class History {
   readonly loaded: Resource<Step[]>;
   /** Whether there are earlier steps than those that are loaded. */
   readonly hasMore = signal(false);
+  /** What couldn't be read, so that steps may be missing. */
+  readonly notices: Signal<readonly string[]> = signal([]);
   readonly works: ReadonlySignal<Work[]>;
   /** Those steps whose differences are open, by `keyOf`. */
   readonly open: Signal<ReadonlySet<string>> = signal(new Set());
@@ -86,6 +88,7 @@ export class History {
       const page = await this.client.get("/history", { query, signal: abort });
       found.push(...page.results);
       this.hasMore.value = page.more;
+      this.notices.value = page.notes;
       if (!page.more || found.length >= this.size) return found;
       before = page.next;
     }

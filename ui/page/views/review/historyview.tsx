@@ -37,6 +37,13 @@ export function HistoryView(props: HistoryProps): JSX.Element {
           </Chip>
         )}
       </div>
+      {history.notices.value.length > 0 && (
+        <ul class="k-notices">
+          {history.notices.value.map((notice) => (
+            <li key={notice}>{notice}</li>
+          ))}
+        </ul>
+      )}
       {failure && !failure.isOffline ? <FailureNotice failure={failure} /> : <Works {...props} />}
     </div>
   );
