@@ -2,12 +2,14 @@ import hashlib
 import os
 import socket
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, StorageError
+from knapper.system import opening
 from knapper.vault import files, parser
 from knapper.vault.paths import NotePath
 
@@ -147,3 +149,23 @@ def test_errors_are_those_that_people_know(tmp_path: Path) -> None:
         with pytest.raises(KnapError) as error:
             parser.read_note(tmp_path, NotePath(name))
         assert error.value.hint
+
+
+def test_on_windows_a_note_is_read_though_it_is_replaced_just_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ = (tmp_path / "note.md").write_text("Rain.")
+    open_stream, errors = opening.open_stream, [FileNotFoundError(), PermissionError()]
+
+    def open_late(path: Path) -> BinaryIO:
+        if errors:
+            raise errors.pop()
+        return open_stream(path)
+
+    monkeypatch.setattr(opening, "open_stream", open_late)
+    windows = opening.System(is_windows=True)
+
+    with files.open_found(tmp_path / "note.md", system=windows) as opened:
+        assert opened.read()
+    with pytest.raises(FileNotFoundError):
+        files.open_found(tmp_path / "nope.md", system=windows)

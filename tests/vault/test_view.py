@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError
+from knapper.system import opening
 from knapper.vault import paths
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
@@ -298,3 +299,15 @@ def test_on_windows_a_title_may_hold_what_no_file_name_can(view: View, monkeypat
     assert titled.locate("Garden: the plan") == "Open/note.md"
     with pytest.raises(BadInput, match="can't be a name on Windows"):
         titled.locate("Garden: another plan")
+
+
+def test_a_note_that_is_replaced_just_then_is_no_folder(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Windows has no name for it for a moment.
+    is_file, seen = opening.is_file, iter([False])
+
+    def is_file_later(path: Path) -> bool:
+        return next(seen, True) and is_file(path)
+
+    monkeypatch.setattr(opening, "is_file", is_file_later)
+
+    assert view.locate("Open/note.md") == "Open/note.md"

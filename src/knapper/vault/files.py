@@ -8,8 +8,9 @@ the vault's folder. A link that is put there meanwhile can make a path resolve o
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,8 @@ from knapper.vault import paths
 from knapper.vault.paths import NotePath, name_key, parent_folder, quote_path, stem
 
 DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
+_WINDOWS_TRIES: Final = 10
+_WINDOWS_PAUSE_S: Final = 0.02
 
 
 def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
@@ -68,7 +71,7 @@ def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
 def _open_regular(file: Path, shown_as: str) -> BinaryIO:
     # Links were followed and checked before; one that appears in between must not lead elsewhere.
     try:
-        opened = opening.open_stream(file)
+        opened = open_found(file)
     except PermissionError:
         if opening.is_folder(file):  # Windows says no more of a folder
             raise _not_a_file_error(shown_as) from None
@@ -77,6 +80,17 @@ def _open_regular(file: Path, shown_as: str) -> BinaryIO:
         opened.close()
         raise _not_a_file_error(shown_as)
     return opened
+
+
+def open_found(file: Path, *, system: opening.System = opening.SYSTEM) -> BinaryIO:
+    """Open a file that was there just now; on Windows it may be missing or closed for the moment of a replacement."""
+    for _ in range(_WINDOWS_TRIES if system.is_windows else 0):
+        with suppress(FileNotFoundError, PermissionError):
+            return opening.open_stream(file)
+        if opening.is_folder(file):
+            break
+        time.sleep(_WINDOWS_PAUSE_S)
+    return opening.open_stream(file)
 
 
 def _not_a_file_error(shown_as: str) -> KnapError:

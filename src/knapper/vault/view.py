@@ -296,7 +296,10 @@ class View:
         file = vault_files.find_path(self.root, path, visible=self.visible)
         if opening.is_file(file.file):
             return file
-        if self.list_files_at(file.file)[1]:
+        listed = self.list_files_at(file.file)[1]
+        if any(one.path == file.path for one in listed):
+            return file  # it was replaced by another file just then
+        if listed:
             raise self._folder_error(file.path)
         raise vault_files.missing_file_error(path, ())
 
