@@ -33,7 +33,16 @@ def test_a_setting_is_set_shown_and_removed(file: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["server.prot", "9000"], 3, "server.port"),
+        (["server.prot", "9000"], 2, "did you mean 'server.port'?"),
+        (["modl.name", "x"], 2, "there is no setting 'modl.name'\nhint: did you mean 'model.name'?"),
+        (["model.name.x", "x"], 2, "did you mean 'model.name'?"),
+        (
+            ["model", "x"],
+            2,
+            "hint: name one of its settings, such as model.name",
+        ),
+        (["vaults.notes", "x"], 2, "such as vaults.notes.path"),
+        (["vaults", "x"], 2, "such as vaults.NAME.path"),
         (["server.port", "many"], 2, "whole number"),
         (["server port", "1"], 2, "knap config"),
         (["embeddings.kind", "magic"], 3, "static"),
@@ -43,8 +52,21 @@ def test_a_mistake_is_told_and_nothing_is_written(
     file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     assert main.run(["config", "set", *arguments]) == code
-    assert words in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert words in err
+    assert ".toml:" not in err  # no line of a file that isn't written
     assert not file.exists()
+
+
+def test_a_fault_that_the_file_has_already_is_told_with_its_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text('[model]\nnmae = "x"\n[server]\nport = 70000\n', encoding="utf-8")
+
+    assert main.run(["config", "set", "web.max_pages", "5"]) == 3
+    assert f"there is no setting 'model.nmae' ({file}:2)" in capsys.readouterr().err
+    assert main.run(["config", "unset", "model.nmae"]) == 3
+    assert f"server.port in {file} must be" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

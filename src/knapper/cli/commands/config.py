@@ -97,6 +97,7 @@ def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCod
     can't be used.
     """
     parts = editing.parse_name(name)
+    editing.check_can_be_set(parts)
     return _change(global_options, name, parts, editing.parse_value(parts, value))
 
 
