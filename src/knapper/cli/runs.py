@@ -484,7 +484,7 @@ def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
 
 @contextmanager
 def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
-    with app.open_hub(setup.read_settings(options)) as hub, runs.open_runs(hub) as client_runs:
+    with app.open_hub(setup.read_vault_settings(options)) as hub, runs.open_runs(hub) as client_runs:
         yield client_runs
 
 
