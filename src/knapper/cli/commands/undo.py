@@ -66,7 +66,11 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
         problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
         more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
         message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
-        output.write_json(ConflictError(message, hint="undo what came later first", details=dict(answer)).as_dict())
+        later = sorted(
+            {change_id for row in answer.get("left", ()) for change_id in row.get("later", ())}, reverse=True
+        )
+        hint = f"undo what came later first: {', then '.join(later)}" if later else "undo what came later first"
+        output.write_json(ConflictError(message, hint=hint, details=dict(answer)).as_dict())
     else:
         output.write(global_options, changes.render_undo(answer, fails=True))
     return ExitCode.CONFLICT
