@@ -103,6 +103,20 @@ def test_an_editor_that_fails_is_told_with_the_file(
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"or change {file} yourself")
 
 
+def test_without_a_terminal_only_an_editor_that_is_named_is_opened(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.setattr("click.edit", lambda **_: pytest.fail("an editor was opened"))
+
+    assert main.run(["config", "edit"]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "error: there is no terminal to edit in",
+        f"hint: name an editor with a window in VISUAL, or use `knap config set`; the file is {file}",
+    ]
+
+
 @pytest.mark.parametrize(("text", "code"), [("server.port = 9000", 0), ("server.prot = 9000", 3)])
 def test_the_file_is_checked_after_the_editor(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int

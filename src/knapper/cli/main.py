@@ -81,7 +81,7 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
         args: The program's arguments, for an error that doesn't know its command.
     """
     ctx = error.ctx if isinstance(error, click.UsageError) else None
-    text = _VALID_NUMBER.sub(lambda kind: _NUMBER_NAMES[kind[1]], error.format_message().strip())
+    text = _VALID_NUMBER.sub(lambda kind: _NUMBER_NAMES[kind[1]], " ".join(error.format_message().split()))
     if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
         text = f"`{ctx.command_path}` alone does nothing"
     hint = _hint_usage(error, ctx, text) if ctx else f"`{_command_path(args)} --help` shows the usage"
