@@ -103,12 +103,16 @@ def test_an_editor_that_fails_is_told_with_the_file(
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"or change {file} yourself")
 
 
+def no_editor(filename: str) -> None:
+    pytest.fail(f"an editor was opened for {filename}")
+
+
 def test_without_a_terminal_only_an_editor_that_is_named_is_opened(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
-    monkeypatch.setattr("click.edit", lambda **_: pytest.fail("an editor was opened"))
+    monkeypatch.setattr("click.edit", no_editor)
 
     assert main.run(["config", "edit"]) == 3
     assert capsys.readouterr().err.splitlines() == [
