@@ -57,6 +57,30 @@ def test_ask_prints_the_answer_alone_and_shows_its_steps(vault: Path, capsys: py
     assert vault.is_dir()
 
 
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize("words", [("colour?",), ("colour?", "--task"), ("colour?", "--scout")])
+def test_a_person_sees_that_the_model_is_tried_again(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    with protocol.serving(Reply(status=500, headers={"retry-after-ms": "1"})) as server:
+        assert main.run(["ask", *words, "--model", model(server)]) != 0
+        err = capsys.readouterr().err
+        main.run(["ask", *words, "--model", model(server), "--json"])
+        shown = capsys.readouterr()
+
+    assert f"! trying again in 1 s (1 of 2): {model(server)}: its server answered with status 500" in err
+    assert "trying again" not in shown.out + shown.err
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_notice_that_was_shown_as_it_came_is_not_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(LOOK, ANSWER) as server:
+        main.run(["ask", "colour?", "--model", model(server), "--cents", "5"])
+
+    err = capsys.readouterr().err
+    assert err.count("no price is known") == 1
+
+
 def test_ask_as_json_holds_answer_citations_tools_and_tokens(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with protocol.serving(LOOK, ANSWER) as server:
         code = main.run(["ask", "What colour?", "--model", model(server), "--json"])

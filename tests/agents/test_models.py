@@ -13,7 +13,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Error, Event, Text, ToolResult
-from knapper.agents.model import names, usage
+from knapper.agents.model import names, replies, usage
 from knapper.agents.model.names import ApiKeys, ModelName
 from knapper.agents.model.usage import ModelTimeouts
 from knapper.errors import SetupError
@@ -24,6 +24,7 @@ from tests.tools import opened
 
 NOTES = {"Garden.md": "# Garden\n\nThe fence is to be green.\n"}
 ONCE = ModelTimeouts(retries=0)
+SAYS = '; it says: "status {}"'
 HASTY = ModelTimeouts(timeout_s=2, request_s=60, retries=0)
 """For models that hang; a busy machine has time to hear what comes before that."""
 
@@ -342,6 +343,68 @@ def test_a_refusal_that_passes_is_tried_again(vault: opened.Opener) -> None:
 
     assert scripted.done(events).answer == "At last."
     assert len(server.asked) == 3
+    assert [event.as_dict()["text"] for event in scripted.of(events, "notice")] == [
+        f"trying again in 1 s (1 of 2): {name(server)}: too many requests{SAYS.format(429)}",
+        f"trying again in 1 s (2 of 2): {name(server)}: its server answered with status 500{SAYS.format(500)}",
+    ]
+    assert scripted.done(events).notes == []
+
+
+def test_a_model_that_can_not_be_reached_is_tried_again_with_a_word(
+    vault: opened.Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "_FIRST_RETRY_S", 0.01)
+    wanted = [names.parse_model_name("tiny@http://127.0.0.1:9/v1")]
+
+    events = answer(vault, scripted.chat(usage.open_model(wanted, lambda _: "", ModelTimeouts(retries=1))))
+
+    text = "trying again in 1 s (1 of 1): tiny@http://127.0.0.1:9/v1: it can't be reached"
+    assert [event.as_dict()["text"] for event in scripted.of(events, "notice")] == [text]
+    assert error(events).code == "unreachable"
+
+
+def test_each_of_several_models_reports_its_own_tries(vault: opened.Opener) -> None:
+    busy = Reply(status=503, headers={"retry-after-ms": "1"})
+
+    with protocol.serving(busy) as first, protocol.serving(busy, Reply(parts=["Me."])) as second:
+        events = answer(vault, chat(first, second, patience=ModelTimeouts(retries=1)))
+
+    texts = [str(event.as_dict()["text"]) for event in scripted.of(events, "notice")]
+    assert [str(name(server)) in text for server, text in zip((first, second), texts, strict=True)] == [True, True]
+    assert (len(first.asked), len(second.asked)) == (2, 2)
+    assert scripted.done(events).answer == "Me."
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=400),
+        Reply(status=429, headers={"Retry-After": "121"}),
+        Reply(status=500, headers={"x-should-retry": "false"}),
+        Reply(status=429, error={"error": {"message": "pay first", "code": "insufficient_quota"}}),
+        Reply(parts=["Half"], cut=True),
+    ],
+)
+def test_what_no_second_try_mends_is_told_at_once(vault: opened.Opener, refusal: Reply) -> None:
+    with protocol.serving(refusal) as server:
+        events = answer(vault, chat(server, patience=ModelTimeouts(retries=2)))
+
+    assert len(server.asked) == 1
+    assert not scripted.of(events, "notice")
+
+
+def test_a_reply_that_is_not_streamed_is_tried_again_too() -> None:
+    async def whole(model: Model) -> str:
+        async with model:
+            reply = await model.request([ModelRequest.user_text_prompt("hi")], None, ModelRequestParameters())
+        return str(reply.text)
+
+    reports: list[str] = []
+    with protocol.serving(Reply(status=500, headers={"retry-after-ms": "1"}), Reply(parts=["Here."])) as server:
+        opened_model = usage.open_model([name(server)], lambda _: "", ModelTimeouts(retries=1))
+        text = asyncio.run(whole(replies.report_retries(opened_model, reports.append)))
+
+    assert (text, len(reports)) == ("Here.", 1)
 
 
 def test_another_model_answers_where_the_first_one_cannot(vault: opened.Opener) -> None:

@@ -17,7 +17,8 @@ from knapper.app.runs import open_runs
 from knapper.cli import main, runs, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
-from tests.agents import run_server
+from tests.agents import protocol, run_server
+from tests.agents.protocol import Reply
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
 
@@ -81,6 +82,19 @@ def test_the_exit_code_says_how_a_run_ended(capsys: pytest.CaptureFixture[str]) 
     assert half[0] == ExitCode.PARTIAL
     assert "**Beta small?**: the model's reply is empty" in half[1]
     assert none[0] == ExitCode.FAILED
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_person_sees_that_the_model_is_tried_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(Reply(status=500, headers={"retry-after-ms": "1"})) as server:
+        model = f"tiny@{server.base_url}"
+        _, _, err = knap(capsys, "T all", "--model", model)
+        _, _, quiet_err = knap(capsys, "T all", "--model", model, "-q")
+        _, out, json_err = knap(capsys, "T all", "--model", model, "--json")
+
+    line = f'trying again in 1 s (1 of 2): {model}: its server answered with status 500; it says: "status 500"'
+    assert f"! {line}\n" in err
+    assert "trying again" not in quiet_err + json_err + out
 
 
 @pytest.mark.usefixtures("vault")

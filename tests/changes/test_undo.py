@@ -174,6 +174,37 @@ def test_a_file_changed_since_is_refused_and_named(root: Path, state: State) -> 
     assert (root / B).read_bytes() == b"b1"
 
 
+def test_later_changes_of_a_renamed_file_are_found_by_its_names(root: Path, state: State) -> None:
+    moved = NotePath("c/d/a.md")
+    first = edit(state, A, b"a", b"a1")
+    aside = apply.apply_effects(state, [Rename(source=B, target=NotePath("b2.md"))], META).change_id
+    renamed = apply.apply_effects(state, [Rename(source=A, target=NotePath("c/a.md"))], META).change_id
+    folder = apply.apply_effects(state, [Rename(source=NotePath("c"), target=NotePath("c2"))], META).change_id
+    back = apply.apply_effects(state, [Rename(source=NotePath("c2"), target=NotePath("c/d"))], META).change_id
+    last = edit(state, moved, b"a1", b"a2")
+
+    later = undoing.find_later(state.journal, [state.journal.show(first)], [A])
+
+    assert (root / moved).read_bytes() == b"a2"
+    assert [one.change.id for one in later] == [last, back, folder, renamed]
+    assert all(one.paths == (A,) for one in later)
+    assert aside not in {one.change.id for one in later}
+
+
+def test_a_later_change_counts_until_it_is_undone_and_again_once_that_is_taken_back(state: State) -> None:
+    first = state.journal.show(edit(state, A, b"a", b"a1"))
+    second = edit(state, A, b"a1", b"a2")
+
+    def later() -> list[str]:
+        return [one.change.id for one in undoing.find_later(state.journal, [first], [A])]
+
+    assert later() == [second]
+    back = undo(state)
+    assert not later()
+    undo(state, One(change_id=back.applied.change_id))
+    assert later() == [second]
+
+
 def conflicts(error: ConflictError) -> list[dict[str, object]]:
     return cast("list[dict[str, object]]", error.details["conflicts"])
 

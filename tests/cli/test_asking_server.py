@@ -185,6 +185,16 @@ def test_the_terminals_own_rights_count(shell: Shell) -> None:
     assert "Rain.md" not in others[1]
 
 
+def test_a_vault_that_is_not_there_is_told_by_tool_calls_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VAULT_PATH", "typo")
+    with asking.serving():
+        code, out, _ = shell.run("tool", "list_notes", "{}")
+        assert not shell.is_answered
+
+    assert code == 3
+    assert json.loads(out)["error"] == "there is no vault and no folder 'typo', which VAULT_PATH names"
+
+
 @pytest.mark.parametrize("changed", ["hidden = ['Plans/']\n", "[clients.cli]\nhidden = ['Plans/']\n"])
 def test_settings_that_changed_since_the_server_began_count_at_once(shell: Shell, changed: str) -> None:
     with asking.serving():

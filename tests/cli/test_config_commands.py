@@ -33,7 +33,16 @@ def test_a_setting_is_set_shown_and_removed(file: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["server.prot", "9000"], 3, "server.port"),
+        (["server.prot", "9000"], 2, "did you mean 'server.port'?"),
+        (["modl.name", "x"], 2, "there is no setting 'modl.name'\nhint: did you mean 'model.name'?"),
+        (["model.name.x", "x"], 2, "did you mean 'model.name'?"),
+        (
+            ["model", "x"],
+            2,
+            "hint: name one of its settings, such as model.name",
+        ),
+        (["vaults.notes", "x"], 2, "such as vaults.notes.path"),
+        (["vaults", "x"], 2, "such as vaults.NAME.path"),
         (["server.port", "many"], 2, "whole number"),
         (["server port", "1"], 2, "knap config"),
         (["embeddings.kind", "magic"], 3, "static"),
@@ -43,8 +52,21 @@ def test_a_mistake_is_told_and_nothing_is_written(
     file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     assert main.run(["config", "set", *arguments]) == code
-    assert words in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert words in err
+    assert ".toml:" not in err  # no line of a file that isn't written
     assert not file.exists()
+
+
+def test_a_fault_that_the_file_has_already_is_told_with_its_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text('[model]\nnmae = "x"\n[server]\nport = 70000\n', encoding="utf-8")
+
+    assert main.run(["config", "set", "web.max_pages", "5"]) == 3
+    assert f"there is no setting 'model.nmae' ({file}:2)" in capsys.readouterr().err
+    assert main.run(["config", "unset", "model.nmae"]) == 3
+    assert f"server.port in {file} must be" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -79,6 +101,24 @@ def test_an_editor_that_fails_is_told_with_the_file(
 
     assert main.run(["config", "edit"]) == 3
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"or change {file} yourself")
+
+
+def no_editor(filename: str) -> None:
+    pytest.fail(f"an editor was opened for {filename}")
+
+
+def test_without_a_terminal_only_an_editor_that_is_named_is_opened(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.setattr("click.edit", no_editor)
+
+    assert main.run(["config", "edit"]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "error: there is no terminal to edit in",
+        f"hint: name an editor with a window in VISUAL, or use `knap config set`; the file is {file}",
+    ]
 
 
 @pytest.mark.parametrize(("text", "code"), [("server.port = 9000", 0), ("server.prot = 9000", 3)])

@@ -35,6 +35,37 @@ def test_a_script_prints_its_result(vault: Path, tmp_path: Path, capsys: pytest.
     assert shown.err.startswith("looking\n")
 
 
+@pytest.mark.parametrize("name", ["typo", "Gone"])
+@pytest.mark.parametrize("by", ["option", "variable", "file"])
+def test_a_vault_that_is_not_there_is_told_as_everywhere_and_no_other_is_taken(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, by: str
+) -> None:
+    config = tmp_path / "config.toml"
+    chosen = f'default_vault = "{name}"\n' if by == "file" else ""
+    vaults = f"[vaults.Main]\npath = '{vault}'\n[vaults.Gone]\npath = '{tmp_path / 'gone'}'\n"
+    _ = config.write_text(chosen + vaults, encoding="utf-8")
+    monkeypatch.setenv("KNAP_CONFIG", str(config))
+    if by == "variable":
+        monkeypatch.setenv("VAULT_PATH", name)
+    named = ["--vault", name] if by == "option" else []
+
+    errors: list[tuple[int, str]] = []
+    for command in (
+        ["search", "x"],
+        ["script", script(tmp_path, "__result__ = 1")],
+        ["run", "Plan the move", "--model", "tiny@http://127.0.0.1:9/v1"],
+        ["run", "list"],
+        ["tool", "list_notes"],
+    ):
+        code = main.run([*command, *named, "--json"])
+        shown = json.loads(capsys.readouterr().out)
+        errors.append((code, f"{shown['code']}: {shown['error']}"))
+
+    assert set(errors) == {errors[0]}
+    assert errors[0][0] == 3
+    assert errors[0][1].startswith("no_vault: ")
+
+
 def test_a_script_can_call_the_reading_tools(vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = script(
         tmp_path,

@@ -18,10 +18,14 @@ from knapper.app import schedules
 from knapper.changes.drafts import EditText
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
+from knapper.errors import StorageError
 from knapper.jsontypes import JSONValue
 from knapper.server.http import feed
 from knapper.server.http.app import Mount
 from knapper.server.workers import WorkerThreads
+from knapper.tools import proposals
+from knapper.tools.context import Context
+from knapper.tools.shapes.write import ProposalList
 from knapper.vault import access
 from tests.server import apps, chats, contracts, live
 from tests.server.apps import World
@@ -147,6 +151,66 @@ def test_a_run_that_asks_a_moment_after_its_question_was_stored_is_told(tmp_path
         told, _ = ask(client, last, 2)
 
     assert [(row["event"], row["data"]["id"]) for row in told] == [("waiting", "q1")]
+
+
+def test_a_stored_session_has_the_questions_read_again_but_not_the_proposals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"proposals": 0, "questions": 0}
+    list_proposals = proposals.list_proposals
+
+    def counted(context: Context, status: str, *, limit: int, offset: int) -> ProposalList:
+        counts["proposals"] += 1
+        return list_proposals(context, status, limit=limit, offset=offset)
+
+    async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
+        assert (client, vault) == ("http", "v")
+        counts["questions"] += 1
+        return []
+
+    monkeypatch.setattr(proposals, "list_proposals", counted)
+    with apps.world(tmp_path) as world, world.client(None, mounted(world, source)) as client:
+        waiting = edit(world, "Garden.md", "Every evening", "Never", propose=True)
+        work = open_work(world.hub.open("").folder)
+        _, last = ask(client)
+        _, last = ask(client, last, 1)  # until nothing is new
+        before = dict(counts)
+        with work.database.writing() as database:
+            database.execute("INSERT INTO presets VALUES ('x', 'x', '{}')")
+        work.shut()
+        nothing, last = ask(client, last, 1)
+        after = dict(counts)
+        world.hub.context(client="cli").reviewer.reject(waiting, "no")
+        settled, _ = ask(client, last, 20)
+
+    assert nothing == []
+    assert after["proposals"] == before["proposals"]
+    assert after["questions"] > before["questions"]
+    assert [row["event"] for row in settled] == ["settled"]
+    assert counts["proposals"] > after["proposals"]
+
+
+def test_changes_are_told_once_where_what_waits_can_not_be_read(tmp_path: Path) -> None:
+    failures = [StorageError("the disk is gone")]
+
+    async def source(client: str, vault: str) -> Sequence[Mapping[str, JSONValue]]:
+        del client, vault
+        if has_changed and failures:
+            raise failures.pop()
+        return []
+
+    has_changed: list[str] = []
+    with apps.world(tmp_path) as world, world.client(None, mounted(world, source)) as client:
+        _, last = ask(client)
+        has_changed.append(edit(world, "Rain.md", "tomatoes", "beans"))
+        failed = client.get(f"/events?after={last}&wait=5")
+        time.sleep(feed.LOOK_INTERVAL_S)
+        told, last = ask(client, last, 20)
+        again, _ = ask(client, last, 0.5)
+
+    assert failed.status_code == 503
+    assert [row["data"]["id"] for row in told] == has_changed
+    assert again == []
 
 
 def test_what_is_hidden_from_a_client_is_not_told(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from knapper.changes.disk.undo import One
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
@@ -353,6 +354,66 @@ def test_a_planned_undo_shows_the_difference_and_does_nothing(vault: Opener) -> 
     assert planned["status"] == "planned"
     assert "-1.\n+One.\n" in planned["files"][0]["diff"]
     assert "1." in vault.text("Garden.md")
+
+
+def test_an_undo_names_the_later_changes_that_stand_in_its_way_and_what_to_do(vault: Opener) -> None:
+    with vault.open(asked=SubmitOptions(run="r")) as context:
+        first = str(files.edit_file(context, "Garden.md", "One.", "1.")["change_id"])
+        files.edit_file(context, "Secret/Plan.md", "One.", "1.")
+    with vault.open() as context:
+        back = files.edit_file(context, "Garden.md", "1.", "A.")["change_id"]
+        journal.undo_change(context, str(back))
+        second = str(files.edit_file(context, "Garden.md", "1.", "2.")["change_id"])
+        third = str(files.edit_file(context, "Garden.md", "2.", "3.")["change_id"])
+        with pytest.raises(ConflictError) as alone:
+            journal.undo_change(context, first)
+        with pytest.raises(ConflictError) as with_others:
+            journal.undo_change(context, run="r")
+    with vault.open(asked=SubmitOptions(dry_run=True)) as context:
+        planned: Mapping[str, Any] = journal.undo_change(context, first)
+    with vault.open() as context:
+        journal.undo_change(context, third)
+        journal.undo_change(context, second)
+        journal.undo_change(context, first)
+
+    message = alone.value.message
+    assert message.startswith("'Garden.md' has changed; nothing was changed; later changes: ")
+    assert [message.count(one) for one in (third, second, str(back))] == [1, 1, 0]
+    assert message.count(" by cli: 'Garden.md')") == 2
+    assert alone.value.hint == f"undo what came later first: {third}, then {second}"
+    rows = cast("list[dict[str, object]]", alone.value.details["later"])
+    assert [(row["id"], row["client"], row["paths"]) for row in rows] == [
+        (third, "cli", ["Garden.md"]),
+        (second, "cli", ["Garden.md"]),
+    ]
+    assert with_others.value.hint == f"{alone.value.hint}, or take back the other files only (--partial)"
+    assert planned["left"][0]["later"] == [third, second]
+    assert "One." in vault.text("Garden.md")
+
+
+def test_an_undo_tells_that_another_program_changed_the_file_after_later_changes(vault: Opener) -> None:
+    with vault.open() as context:
+        first = str(files.edit_file(context, "Garden.md", "One.", "1.")["change_id"])
+        second = files.edit_file(context, "Garden.md", "1.", "2.")["change_id"]
+        (vault.root / "Garden.md").write_text("mine\n", encoding="utf-8")
+        with pytest.raises(ConflictError) as caught:
+            journal.undo_change(context, first)
+
+    way = "take back what another program changed in 'Garden.md', then undo what came later"
+    assert caught.value.hint == f"{way}: {second}"
+
+
+def test_an_undo_names_no_later_change_that_the_client_may_not_know(vault: Opener) -> None:
+    with vault.open() as context:
+        first = str(files.edit_file(context, "Garden.md", "One.", "1.")["change_id"])
+        files.edit_file(context, "Garden.md", "1.", "2.")
+        stranger = access.default_grants("phone", "mcp")
+        view = context.view.with_policy(replace(context.view.policy, client="phone", hidden=("Garden.md",)))
+        writer = replace(context.writer, grants=stranger, context=replace(context.writer.context, view=view))
+        changes = context.writer.undoable(One(change_id=first))
+
+        assert len(context.writer.find_later(changes, ["Garden.md"])) == 1
+        assert not writer.find_later(changes, ["Garden.md"])
 
 
 def test_an_undo_leaves_what_was_changed_since_if_asked_to(vault: Opener) -> None:

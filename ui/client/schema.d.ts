@@ -1647,6 +1647,7 @@ export interface components {
         };
         "undo_change.UndoConflict": {
             current_hash: string | null;
+            later?: string[];
             path: string;
             problem: string;
         };

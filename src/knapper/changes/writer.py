@@ -14,7 +14,7 @@ from knapper.changes.disk.apply import Recovered
 from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
-from knapper.changes.disk.undo import Selector, Undone
+from knapper.changes.disk.undo import LaterChange, Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
 from knapper.changes.proposals import store, taint
@@ -254,11 +254,16 @@ class Writer:
         try:
             undone = undo.undo(self.state, selector, meta, partial=partial, checked=changes)
         except ConflictError as error:
-            if "conflicts" in error.details:
-                rest_fits = not partial and undo.fits_in_part(self.state, changes)
-                way = "or take back the other files only (--partial)" if rest_fits else "in the program that made it"
-                error.hint = f"undo what came later first, {way}"
-            raise
+            conflicts = objects_in(error.details.get("conflicts"))
+            if not conflicts:
+                raise
+            current = {str(one["path"]): str(one["current_hash"] or "") or None for one in conflicts}
+            later = self.find_later(changes, current)
+            rest_fits = not partial and undo.fits_in_part(self.state, changes)
+            message = f"{error.message}; later changes: {undo.describe_later(later)}" if later else error.message
+            hint = undo.explain_way(later, current, rest_fits=rest_fits)
+            details = {**error.details, "later": [one.as_dict() for one in later]} if later else error.details
+            raise ConflictError(message, hint=hint, code=error.code, details=details) from error
         left = self._notify_touched(
             (path for file in undone.applied.files for path in (file.before_path, file.after_path) if path),
             undone.applied.change_id,
@@ -294,6 +299,15 @@ class Writer:
                     code="not_writable",
                 )
         return changes
+
+    def find_later(self, changes: Sequence[Change], paths: Iterable[str]) -> list[LaterChange]:
+        """Return the later changes that stand in the way of an undo, newest first, as far as the client sees them.
+
+        Args:
+            changes: The changes to undo, newest first.
+            paths: The files that they can't restore.
+        """
+        return [one for one in undo.find_later(self.state.journal, changes, paths) if self._may_know(one.change)]
 
     def _may_know(self, change: Change) -> bool:
         """Return whether the client may know of a change: a person of any, others of their own and of visible files."""

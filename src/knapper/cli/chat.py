@@ -18,7 +18,7 @@ from knapper import app
 from knapper.agents import prompting
 from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps, lower_limits
-from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
+from knapper.agents.events import Done, Error, Event, Notice, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
 from knapper.app import chats, schedules
@@ -108,17 +108,14 @@ class AnswerDisplay:
     done: Done | None = None
     error: Error | None = None
     proposals: list[str] = field(default_factory=list[str])
+    notices: set[str] = field(default_factory=set[str])
+    """Notices that were shown as they came; the outcome repeats some of them."""
 
     def handle(self, event: Event) -> None:
         """Show an event."""
         match event:
             case Text():
-                if event.step != self.step:
-                    self.flush()
-                    self.step, self.text = event.step, ""
-                if self.is_live:
-                    self.text += event.text
-                    self.show(event.text)
+                self._show_text(event)
             case ToolCall():
                 self.flush()
                 pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in event.arguments.items()]
@@ -130,12 +127,24 @@ class AnswerDisplay:
             case QuestionEvent():
                 choices = "".join(f"\n  - {one}" for one in event.options)
                 output.note(self.options, output.plain(f"? {event.question}{choices}"))
+            case Notice():
+                self.flush()
+                self.notices.add(event.text)
+                self._note(f"! {event.text}")
             case Error():
                 self.error = event
             case Done():
                 self.done = event
             case _:
                 pass
+
+    def _show_text(self, event: Text) -> None:
+        if event.step != self.step:
+            self.flush()
+            self.step, self.text = event.step, ""
+        if self.is_live:
+            self.text += event.text
+            self.show(event.text)
 
     def announce_model(self, model: str) -> None:
         """Print the model's name, as its first word may take a while."""
@@ -157,7 +166,8 @@ class AnswerDisplay:
         for row in objects_in(done.removed):
             self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
         for note in done.notes:
-            self._note(str(note))
+            if str(note) not in self.notices:
+                self._note(str(note))
         for proposal in self.proposals:
             self._note(f"waits for your word: `knap edits show {proposal}`")
         self._note(usage_footer(done))

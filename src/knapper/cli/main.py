@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,14 +55,21 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
         click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
+_NUMBER: Final = re.compile(r"-\d+")
+_VALID_NUMBER: Final = re.compile(r"is not a valid (integer|float)(?: range)?")
+_NUMBER_NAMES: Final = {"integer": "isn't a whole number", "float": "isn't a number"}
+
+
 def to_knap_error(
-    error: KnapError | click.ClickException | ImportError | OSError, args: Sequence[str] = ()
+    error: KnapError | click.ClickException | ImportError | OSError | UnicodeEncodeError, args: Sequence[str] = ()
 ) -> KnapError:
-    """Return an error of ours, of the parser, of a missing extra or of the system as one of ours."""
+    """Return an error of ours, of the parser, of a missing extra, of the system or of a text as one of ours."""
     if isinstance(error, KnapError):
         return error
     if isinstance(error, ImportError):
         return from_import_error(error)
+    if isinstance(error, UnicodeEncodeError):
+        return from_text_error(error, args)
     return from_usage_error(error, args) if isinstance(error, click.ClickException) else from_os_error(error)
 
 
@@ -73,7 +81,7 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
         args: The program's arguments, for an error that doesn't know its command.
     """
     ctx = error.ctx if isinstance(error, click.UsageError) else None
-    text = error.format_message().strip()
+    text = _VALID_NUMBER.sub(lambda kind: _NUMBER_NAMES[kind[1]], " ".join(error.format_message().split()))
     if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
         text = f"`{ctx.command_path}` alone does nothing"
     hint = _hint_usage(error, ctx, text) if ctx else f"`{_command_path(args)} --help` shows the usage"
@@ -87,14 +95,24 @@ def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> s
         error, click.exceptions.NoArgsIsHelpError | click.exceptions.NoSuchCommand
     ):
         return f"one of {', '.join(ctx.command.list_commands(ctx))}; `{ctx.command_path} --help` describes each"
+    if isinstance(error, click.NoSuchOption) and _NUMBER.fullmatch(error.option_name):
+        return f"to give {error.option_name} as a value, put -- before the arguments; {usage}"
     if ctx.parent is not ctx.find_root():
         return usage
-    if ctx.info_name in _VAULT_COMMANDS and "unexpected extra argument" in text:
-        has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
-        return QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    if "unexpected extra argument" in text:
+        return _hint_extra_argument(ctx, usage)
     is_word = isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--")
     if ctx.info_name in _QUERY_COMMANDS and is_word:
         return f"to exclude a word, quote the whole query: `{ctx.command_path} 'tree -winter'`; {usage}"
+    return usage
+
+
+def _hint_extra_argument(ctx: click.Context, usage: str) -> str:
+    if ctx.info_name in _VAULT_COMMANDS:
+        has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
+        return QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    if ctx.info_name == "read":
+        return f"it reads one note, or a part of it by --section HEADING; {usage}"
     return usage
 
 
@@ -117,6 +135,18 @@ def from_import_error(error: ImportError) -> KnapError:
     if problem is None:
         raise error
     return problem
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""What Python makes of bytes of an argument that aren't text; files may be called so, what is stored may not."""
+
+
+def from_text_error(error: UnicodeEncodeError, args: Sequence[str]) -> KnapError:
+    """Turn the error about an argument that can't be stored as text into one of ours; others are raised again."""
+    broken = next((one for one in args if _SURROGATE.search(one)), None)
+    if broken is None:
+        raise error
+    return BadInput(f"the argument '{broken}' isn't valid Unicode", hint="give it as UTF-8 text")
 
 
 def from_os_error(error: OSError) -> KnapError:
@@ -362,7 +392,7 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:  # who read the output has enough
         discard_output()
         return ExitCode.OK
-    except (KnapError, click.ClickException, ImportError, OSError) as error:
+    except (KnapError, click.ClickException, ImportError, OSError, UnicodeEncodeError) as error:
         return report_error(to_knap_error(error, args), as_json=_wants_json(global_options, args))
     except _database_error_type() as error:
         return report_error(from_database_error(error), as_json=_wants_json(global_options, args))

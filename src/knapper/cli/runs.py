@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knapper import app
-from knapper.agents.events import Error, Usage
+from knapper.agents.events import Error, Notice, Usage
 from knapper.agents.runs import executor, service
 from knapper.agents.runs.model import (
     ENDED,
@@ -227,6 +227,8 @@ class RunDisplay:
             case CheckpointEvent():
                 if event.unattended:
                     self._note(f"? {event.question} Nobody is here to answer; the run continues without.")
+            case Notice():
+                self._note(f"! {plain(event.text)}")
             case RunDone():
                 self.done = event
             case Error() | Usage():
@@ -484,7 +486,7 @@ def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
 
 @contextmanager
 def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
-    with app.open_hub(setup.read_settings(options)) as hub, runs.open_runs(hub) as client_runs:
+    with app.open_hub(setup.read_vault_settings(options)) as hub, runs.open_runs(hub) as client_runs:
         yield client_runs
 
 

@@ -53,6 +53,18 @@ def _show_long_migration(options: GlobalOptions, settings: Settings) -> None:
     log.handlers[:] = [handler]
 
 
+def read_vault_settings(options: GlobalOptions) -> Settings:
+    """Read the configuration for a command that opens several vaults and works on the chosen one.
+
+    Raises:
+        SetupError: As for `read_settings`, or no vault is chosen, or its folder isn't there.
+    """
+    settings = read_settings(options)
+    # Without this, a hub of all vaults would take another one in the place of a vault that is mistyped or gone.
+    _ = settings.vault
+    return settings
+
+
 def _note_unused(options: GlobalOptions, settings: Settings) -> None:
     """Say once which variables mean nothing here; `knap config` says so each time."""
     names = sorted(each.name for each in settings.unused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -10,10 +11,10 @@ import click
 from knapper.cli import options, output
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
-from knapper.errors import BadInput
+from knapper.errors import BadInput, CallerError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from knapper.cli.options import GlobalOptions
     from knapper.tools.context import Context
@@ -68,6 +69,33 @@ def open_vault(options: GlobalOptions, own: Mapping[str, Any]) -> Context:
         reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], approved_by_person=own["yes"]
     )
     return replace(setup.open_vault(options, writes=True), submit_options=intent)
+
+
+@contextmanager
+def note_first(context: Context, path: str, others: Sequence[str], usage: str) -> Generator[None]:
+    """Where there is no such note, and one of the other arguments names one, have the error say that it comes first.
+
+    Args:
+        context: The vault.
+        path: The argument that is taken for the note.
+        others: The arguments after it.
+        usage: The arguments in their order, as the help has them.
+    """
+    try:
+        yield
+    except NotFound as error:
+        is_missing = error.message.startswith(f"no file '{path}'")
+        if is_missing and any(one.endswith(".md") and _is_file(context, one) for one in others):
+            error.hint = f"the note comes first: `{usage}`"
+        raise
+
+
+def _is_file(context: Context, path: str) -> bool:
+    try:
+        _ = context.view.path(path)
+    except CallerError:
+        return False
+    return True
 
 
 def complete_index(options: GlobalOptions, context: Context) -> None:

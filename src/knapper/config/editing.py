@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -64,6 +65,27 @@ def check_name(name: SettingName) -> None:
     if known and written not in known:
         hint = declarations.did_you_mean(written, known, "`knap config` lists all")
         raise BadInput(f"there is no setting '{written[:60]}'", hint=hint, code="config_invalid")
+
+
+def check_can_be_set(name: SettingName) -> None:
+    """Check that a value can be set by this name, before a file is written for it.
+
+    Raises:
+        BadInput: There is no such setting, or it is the name of a section (code ``config_invalid``).
+    """
+    check_name(name)
+    written = ".".join(name)
+    if name[0] in _GROUPS:
+        inside = [row.name for row in _GROUPS[name[0]]] if len(name) < _NAMED_PARTS else []
+        prefix = written if len(name) > 1 else f"{written}.NAME"
+    else:
+        prefix = written
+        inside = [row.name.removeprefix(f"{written}.") for row in SETTINGS if row.name.startswith(f"{written}.")]
+    if inside:
+        hint = f"name one of its settings, such as {prefix}.{inside[0]}; `knap config` lists all"
+        raise BadInput(
+            f"'{written[:60]}' is a section, which has no value of its own", hint=hint, code="config_invalid"
+        )
 
 
 def parse_value(name: SettingName, text: str) -> SettingValue:
@@ -200,11 +222,21 @@ def _replace_checked(file: Path, before: bytes, after: bytes, check: Callable[[P
 def _check(fresh: Path, file: Path, check: Callable[[Path], object]) -> None:
     try:
         _ = check(fresh)
-    except SetupError as error:  # it knows the file by its other name
-        message, hint = (
-            text.replace(str(fresh), str(file)).replace(fresh.name, file.name) for text in (error.message, error.hint)
-        )
+    except SetupError as error:
+        # It names the new file and its lines, which the person will never see.
+        message, hint = (_without_line(text, fresh, file) for text in (error.message, error.hint))
+        if files.path_exists(file):
+            try:
+                _ = check(file)
+            except SetupError as earlier:
+                if _without_line(earlier.message, file, file) == message:
+                    raise earlier from error  # the file has the fault already, and this names its line there
         raise SetupError(message, hint=hint, code=error.code) from error
+
+
+def _without_line(text: str, fresh: Path, file: Path) -> str:
+    """Return an error's text with the name of the file that was checked replaced, and without a line in it."""
+    return re.sub(rf"{re.escape(str(fresh))}(:\d+)?", lambda _: str(file), text).replace(fresh.name, file.name)
 
 
 def dotted(name: Sequence[str]) -> str:

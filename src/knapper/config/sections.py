@@ -80,7 +80,7 @@ class ModelSettings(SettingsSection):
     )
     sessions_mb: int = setting(
         200,
-        "How much space a vault's sessions may use, in megabytes; the oldest are deleted first.",
+        "How much space the sessions of one client in a vault may use, in megabytes; its oldest are deleted first.",
         least=1,
         most=100_000,
     )

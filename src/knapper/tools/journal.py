@@ -1,6 +1,6 @@
 """List changes from the journal, and undo them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict, Unpack
@@ -159,7 +159,8 @@ def undo_change(
         "files": answers.cut_diffs(files),
     }
     if result.left:
-        answer["left"] = _conflict_rows(result.left)
+        undone = undo.read_newest_first(change_journal, result.changes)
+        answer["left"] = _conflict_rows(context, undone, result.left)
     if result.applied.notices:
         answer["notes"] = [*result.applied.notices]
     return answer
@@ -212,7 +213,7 @@ def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool)
         "files": answers.cut_diffs(files),
     }
     if plan.conflicts:
-        answer["left"] = _conflict_rows(plan.conflicts)
+        answer["left"] = _conflict_rows(context, changes, plan.conflicts)
     return answer
 
 
@@ -309,5 +310,11 @@ def _edit_diff(change_journal: Journal, file: FileResult) -> str:
     return _file_diff(file, contents)
 
 
-def _conflict_rows(conflicts: Iterable[Conflict]) -> list[UndoConflict]:
-    return [{"path": one.path, "problem": one.problem, "current_hash": one.current} for one in conflicts]
+def _conflict_rows(context: Context, changes: Sequence[Change], conflicts: Sequence[Conflict]) -> list[UndoConflict]:
+    later = context.writer.find_later(changes, [one.path for one in conflicts])
+    rows: list[UndoConflict] = []
+    for one in conflicts:
+        row: UndoConflict = {"path": one.path, "problem": one.problem, "current_hash": one.current}
+        ids = [change.change.id for change in later if one.path in change.paths]
+        rows.append({**row, "later": ids} if ids else row)
+    return rows

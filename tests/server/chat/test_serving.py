@@ -40,6 +40,27 @@ def test_the_configured_model_answers_with_the_vaults_tools_and_sessions_survive
     assert "It rains on the tomatoes" in json.dumps(model.asked)
 
 
+def test_streams_of_chats_and_runs_tell_that_the_model_is_tried_again(vault: Path, own_home: Path) -> None:
+    busy = Reply(status=429, headers={"retry-after-ms": "1"})
+    with protocol.serving(busy, Reply(parts=["It rains [[Rain]]."]), busy) as model:
+        config = f'[model]\nname = "tiny@{model.base_url}"\n[runs]\ncode_mode = "off"\n'
+        with (
+            servers.serving(vault, home=own_home, config=config) as server,
+            server.client(timeout_s=60) as client,
+        ):
+            with client.stream("POST", "/chat/stream", json=SAY) as stream:
+                chat = list(chats.events(stream.iter_lines()))
+            run_id = client.post("/runs", json={"task": "Compare the rain"}).json()["id"]
+            with client.stream("GET", f"/runs/{run_id}/events") as stream:
+                run = list(chats.events(stream.iter_lines()))
+            _ = server.stop()
+
+    text = f'trying again in 1 s (1 of 2): tiny@{model.base_url}: too many requests; it says: "status 429"'
+    assert [one.data["text"] for one in chat if one.name == "notice"] == [text]
+    assert next(one.data["text"] for one in run if one.name == "notice") == text
+    assert (chat[-1].data["notes"], chat[-1].data["answer"]) == ([], "It rains [[Rain]].")
+
+
 def test_a_signal_ends_streams_in_good_order(vault: Path, own_home: Path) -> None:
     with protocol.serving(Reply(parts=["Well", "…"], hang_s=60)) as model:
         config = f'[model]\nname = "tiny@{model.base_url}"\n'

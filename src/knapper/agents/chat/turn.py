@@ -388,6 +388,9 @@ class ChatTurn:
             emit: Receives each event at once.
         """
         self._emit = emit
+        # Not as the turn's own notices are: once an answer is there, nobody needs to know of them.
+        model = model_replies.report_retries(self._chat.model, lambda text: emit(Notice(text=text)))
+        self._chat = replace(self._chat, model=model)
         try:
             async with self._chat.model:
                 await self._loop()

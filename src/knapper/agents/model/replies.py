@@ -1,14 +1,19 @@
-"""Read what models reply: repair surrogates, tool arguments and call ids, and notice truncation."""
+"""Get replies from models: retry failed requests, repair surrogates, arguments and call ids, and notice truncation."""
 
 import ast
+import asyncio
 import json
+import random
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import json_repair
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelQuotaExceededError
 from pydantic_ai.messages import (
     AgentStreamEvent,
     FinishReason,
@@ -24,7 +29,8 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
@@ -91,6 +97,128 @@ class SurrogateSafeModel(WrapperModel):
             for part in response.parts
         ]
         return replace(response, parts=parts)
+
+
+_FIRST_RETRY_S: Final = 0.5
+_MAX_RETRY_S: Final = 8.0
+_MAX_ASKED_S: Final = 120.0
+"""The longest wait that a server may ask for; one that asks for more isn't asked again."""
+_JITTER: Final = 0.25
+_RETRIED_STATUSES: Final = frozenset({408, 409, 429})
+_SERVER_ERROR: Final = 500
+
+
+class RetryingModel(WrapperModel):
+    """A model whose requests are sent again after a temporary failure, and that reports each wait.
+
+    The libraries of the providers would do the same, but without a word: a person saw nothing for minutes.
+    """
+
+    def __init__(
+        self,
+        wrapped: Model,
+        retries: int,
+        describe: Callable[[Exception], str],
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Wrap a model whose own library retries nothing.
+
+        Args:
+            wrapped: The model.
+            retries: How often a request is sent again.
+            describe: Returns what a failure was, with the model's name.
+            report: Receives a sentence before each wait.
+        """
+        super().__init__(wrapped)
+        self._retries = retries
+        self._describe = describe
+        self._report = report
+
+    def reporting(self, report: Callable[[str], None]) -> "RetryingModel":
+        """Return the same model with another receiver of its reports."""
+        return RetryingModel(self.wrapped, self._retries, self._describe, report)
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Request a whole reply."""
+        attempt = 0
+        while True:
+            try:
+                return await super().request(messages, model_settings, model_request_parameters)
+            except ModelAPIError as error:
+                await self._wait(error, attempt)
+            attempt += 1
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Request a streamed reply; a stream that has begun isn't requested again."""
+        async with AsyncExitStack() as stack:
+            attempt = 0
+            while True:
+                opened = super().request_stream(messages, model_settings, model_request_parameters, run_context)
+                try:
+                    stream = await stack.enter_async_context(opened)
+                    break
+                except ModelAPIError as error:
+                    await self._wait(error, attempt)
+                attempt += 1
+            yield stream
+
+    async def _wait(self, error: ModelAPIError, attempt: int) -> None:
+        """Report a failure, and wait until the request may be sent again.
+
+        Raises:
+            ModelAPIError: It mayn't.
+        """
+        wait_s = _asked_wait_s(error)
+        if attempt >= self._retries or wait_s > _MAX_ASKED_S or not _is_temporary(error):
+            raise error
+        if wait_s <= 0:
+            wait_s = min(_FIRST_RETRY_S * 2**attempt, _MAX_RETRY_S)
+            wait_s *= 1 - _JITTER * random.random()  # noqa: S311 - so that many clients don't come back at once
+        count = f"{attempt + 1} of {self._retries}"
+        # What to expect comes first: a terminal cuts a long quote of what the server says.
+        self._report(f"trying again in {max(wait_s, 1):.0f} s ({count}): {self._describe(error)}")
+        await asyncio.sleep(wait_s)
+
+
+def report_retries(model: Model, report: Callable[[str], None]) -> Model:
+    """Return a model, or one with others to fall back on, that reports its retries to one job."""
+    if isinstance(model, RetryingModel):
+        return model.reporting(report)
+    if isinstance(model, FallbackModel):
+        first, *others = (report_retries(one, report) for one in model.models)
+        return FallbackModel(first, *others)
+    return model
+
+
+def _asked_wait_s(error: ModelAPIError) -> float:
+    """Return how long a server asks to wait, in seconds; 0 where it doesn't say."""
+    headers = (error.headers or {}) if isinstance(error, ModelHTTPError) else {}
+    milliseconds = headers.get("retry-after-ms", "")  # OpenAI's and Azure's, which is more exact
+    return float(milliseconds) / 1_000 if milliseconds.isdecimal() else error.retry_after or 0.0
+
+
+def _is_temporary(error: ModelAPIError) -> bool:
+    """Return whether the same request may succeed later, as OpenAI's and Anthropic's libraries judge it."""
+    if error.in_stream or isinstance(error, ModelQuotaExceededError):
+        return False
+    if not isinstance(error, ModelHTTPError):
+        return isinstance(error, ModelConnectionError)
+    wish = (error.headers or {}).get("x-should-retry")
+    if wish in {"true", "false"}:
+        return wish == "true"
+    return error.status_code in _RETRIED_STATUSES or error.status_code >= _SERVER_ERROR
 
 
 def added_text(event: AgentStreamEvent) -> str:

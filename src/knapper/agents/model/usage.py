@@ -40,6 +40,7 @@ from knapper import extras
 from knapper.agents import events, prompting
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
+from knapper.agents.model.replies import RetryingModel
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, RefusedError, SetupError, StorageError
@@ -567,8 +568,8 @@ class ModelTimeouts:
     """After a temporary refusal or a lost connection; each retry waits longer, or as long as the server asks."""
 
     def settings(self) -> ModelSettings:
-        """Return them in the form that pydantic-ai takes."""
-        return ModelSettings(timeout=self.timeout_s, request_timeout=self.request_s, max_retries=self.retries)
+        """Return them in the form that pydantic-ai takes; the retries are `RetryingModel`'s."""
+        return ModelSettings(timeout=self.timeout_s, request_timeout=self.request_s, max_retries=0)
 
 
 def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: ModelTimeouts = ModelTimeouts()) -> Model:
@@ -588,7 +589,14 @@ def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: ModelTi
             code="no_model",
             hint=f"choose one in the settings, by KNAP_MODEL or --model: {names.NAME_FORMS}",
         )
-    models = [_open_one(one, find_key(one), patience) for one in wanted]
+    models = [
+        RetryingModel(
+            _open_one(one, find_key(one), patience),
+            patience.retries,
+            lambda error, name=str(one): convert_model_error(error, name).message,
+        )
+        for one in wanted
+    ]
     return models[0] if len(models) == 1 else FallbackModel(models[0], *models[1:])
 
 

@@ -1,6 +1,6 @@
 """Choose the next agent of a pipeline, and configure each agent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeVar
 
@@ -153,6 +153,11 @@ class Agents:
         """Return the models, each once."""
         scout_model = self.scout_model
         return [self.model] if scout_model is None or scout_model is self.model else [self.model, scout_model]
+
+    def reporting_retries(self, report: Callable[[str], None]) -> Self:
+        """Return the agents with models that report when they are asked again after a temporary failure."""
+        model, *others = (replies.report_retries(one, report) for one in self.models)
+        return replace(self, model=model, scout_model=others[0] if others else None)
 
     def after(self, spent: ModelSpend) -> Self:
         """Return the agents for the rest of a run, within what is left of the owner's limits.

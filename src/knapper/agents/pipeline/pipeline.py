@@ -198,6 +198,7 @@ class PipelineRun:
             emit: Receives each event at once.
         """
         self._emit = emit
+        self._agents = self._agents.reporting_retries(lambda text: emit(Notice(text=text)))
         try:
             async with AsyncExitStack() as stack:
                 for model in self._agents.models:

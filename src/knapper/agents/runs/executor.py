@@ -14,7 +14,9 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, loop, prompting
 from knapper.agents.citations import REPAIR
+from knapper.agents.events import Notice
 from knapper.agents.loop import StageSpec, TextTask
+from knapper.agents.model import replies
 from knapper.agents.runs import engine, model, planning, retrieving, store
 from knapper.agents.runs.engine import (
     AUTO_STRATEGY,
@@ -495,6 +497,7 @@ async def carry_out_run(
         NotFound: There is no such run or node.
         ConflictError: Another process is carrying it out (code ``run_busy``).
     """
+    engine = replace(engine, model=replies.report_retries(engine.model, lambda text: emit(Notice(text=text))))
     run = await asyncio.to_thread(engine.store.get, run_id)
     with store.lock_run(engine.folder, run.id):
         # Read again under the lock: another process may have continued the run meanwhile.

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from knapper.agents.events import BaseEvent, Error, Usage
+from knapper.agents.events import BaseEvent, Error, Notice, Usage
 from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
@@ -492,7 +492,7 @@ class RunDone(BaseEvent):
     model: str = ""
 
 
-RunEvent: TypeAlias = RunStarted | NodeChanged | CheckpointEvent | Usage | Error | RunDone
+RunEvent: TypeAlias = RunStarted | NodeChanged | CheckpointEvent | Notice | Usage | Error | RunDone
 RunEventSink = Callable[[RunEvent], None]
 """Receives an event; called in the run's own event loop."""
 

@@ -1,7 +1,7 @@
 """Undo: listing and selecting changes, and taking them back as a change of its own."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -109,6 +109,11 @@ def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset:
 def read_among(journal: Journal, ids: Collection[str]) -> list[Change]:
     """Return the changes of some ids, in no order; those that the journal doesn't have any more are left out."""
     return journal.select(_AMONG_IDS, {"seen": json.dumps([*ids])}) if ids else []
+
+
+def read_newest_first(journal: Journal, ids: Collection[str]) -> list[Change]:
+    """Return the changes of some ids, the newest first; those that the journal doesn't have any more are left out."""
+    return journal.select(f"{_AMONG_IDS} {_BACKWARDS}", {"seen": json.dumps([*ids])}) if ids else []
 
 
 def format_time(at: datetime) -> str:
@@ -309,6 +314,113 @@ def find_undone(journal: Journal, changes: Collection[str]) -> dict[str, str]:
     with journal.reading() as database:
         rows = database.execute(_UNDONE, {"ids": json.dumps(list(changes))})
         return {row["id"]: row["undo"] for row in rows.fetchall()}
+
+
+_LATER: Final = f"""phase IN ('applied', 'done') AND {_TOUCHES_PATH}
+    AND seq > (SELECT seq FROM changes WHERE id = :after) ORDER BY seq"""  # noqa: S608 - constant text of ours
+_MAX_LATER: Final = 5
+"""Most later changes that a message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterChange:
+    """A change in effect that stands in the way of undoing an earlier one."""
+
+    change: Change
+    paths: tuple[str, ...]
+    """The files that it touched, by their names in the undo."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it as errors and answers show it."""
+        return {
+            "id": self.change.id,
+            "at": self.change.at.isoformat(timespec="seconds"),
+            "client": self.change.client,
+            "paths": [*self.paths],
+        }
+
+
+def find_later(journal: Journal, changes: Sequence[Change], paths: Iterable[str]) -> list[LaterChange]:
+    """Return the changes to some files that have to be undone before earlier ones can be.
+
+    A file that was renamed is followed to its new name. Changes that were undone since don't count, nor do their undos.
+
+    Args:
+        journal: The vault's.
+        changes: Those to undo, newest first; none of them is returned.
+        paths: The files that they can't restore.
+
+    Returns:
+        The later changes, newest first; empty where the journal doesn't know what changed the files.
+    """
+    found: dict[str, Change] = {}
+    touched: dict[str, dict[str, None]] = {}
+    pending = [(path, path, change.id) for path in dict.fromkeys(paths) for change in changes[-1:]]
+    while pending:
+        origin, path, after = pending.pop()
+        for change in journal.select(_LATER, {"path": path, "after": after}):
+            if origin in touched.setdefault(change.id, {}):
+                continue
+            found[change.id] = change
+            touched[change.id][origin] = None
+            pending += [(origin, name, change.id) for name in _names_after(change, path) if name != path]
+    ignored = {change.id for change in changes} | {one.id for one in found.values() if one.undone}
+    later = [
+        LaterChange(change=one, paths=tuple(touched[one.id]))
+        for one in found.values()
+        if one.id not in ignored and not (one.undoes and ignored.issuperset(one.undoes))
+    ]
+    order = {change.id: number for number, change in enumerate(read_newest_first(journal, found))}
+    return sorted(later, key=lambda one: order[one.change.id])
+
+
+def _names_after(change: Change, path: str) -> Iterator[str]:
+    """Yield the names that a change gave to a file, also by moving its folder."""
+    for file in change.files:
+        before, after = file.before_path, file.after_path
+        if before and after and before != after:
+            if path == before:
+                yield after
+            elif file.is_folder and path.startswith(f"{before}/"):
+                yield after + path[len(before) :]
+
+
+def describe_later(later: Sequence[LaterChange]) -> str:
+    """Return who changed which files later, and when, for an error message."""
+    names: list[str] = []
+    for one in later[:_MAX_LATER]:
+        files = ", ".join(f"'{path}'" for path in one.paths)
+        names.append(f"{one.change.id} ({one.change.at.astimezone():%Y-%m-%d %H:%M} by {one.change.client}: {files})")
+    more = [f"{len(later) - _MAX_LATER} more"] if len(later) > _MAX_LATER else []
+    return ", ".join([*names, *more])
+
+
+def explain_way(later: Sequence[LaterChange], current: Mapping[str, str | None], *, rest_fits: bool) -> str:
+    """Return the next step after an undo that was refused because of its files.
+
+    Args:
+        later: The later changes of these, newest first.
+        current: The files that can't be restored, each with its current hash; None if it isn't there.
+        rest_fits: Whether the undo fits the other files.
+    """
+    outside = sorted(path for path, name in current.items() if not _explains(later, path, name))
+    ids = ", then ".join(one.change.id for one in later[:_MAX_LATER])
+    ids += ", and so on" if len(later) > _MAX_LATER else ""
+    if not later:
+        first = "undo what came later first"
+    elif outside:
+        first = f"take back what another program changed in '{outside[0]}', then undo what came later: {ids}"
+    else:
+        first = f"undo what came later first: {ids}"
+    if rest_fits:
+        return f"{first}, or take back the other files only (--partial)"
+    return first if later else f"{first}, in the program that made it"
+
+
+def _explains(later: Sequence[LaterChange], path: str, current: str | None) -> bool:
+    """Return whether the newest of the later changes left a file as it is now."""
+    newest = next((one.change for one in later if path in one.paths), None)
+    return newest is not None and (current is None or any(file.after_hash == current for file in newest.files))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ import contextlib
 import click
 
 from knapper.cli import options, output, setup
+from knapper.cli.commands.open import EDITOR_VARIABLES
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, plain
-from knapper.config import Settings, editing
+from knapper.config import Settings, editing, files
 from knapper.config.declarations import SettingValue
 from knapper.config.editing import SettingName
 from knapper.errors import SetupError
@@ -97,6 +98,7 @@ def set_command(global_options: GlobalOptions, name: str, value: str) -> ExitCod
     can't be used.
     """
     parts = editing.parse_name(name)
+    editing.check_can_be_set(parts)
     return _change(global_options, name, parts, editing.parse_value(parts, value))
 
 
@@ -116,6 +118,11 @@ def edit(global_options: GlobalOptions) -> ExitCode:
     The editor is the one of VISUAL or EDITOR. The file is checked when the editor ends.
     """
     file = setup.config_path(global_options)
+    variables = files.environment_variables()
+    if not output.can_ask() and not any(variables.get(name) for name in EDITOR_VARIABLES):
+        # The system's own editor would wait for a person who can't reach it.
+        hint = f"name an editor with a window in VISUAL, or use `knap config set`; the file is {file}"
+        raise SetupError("there is no terminal to edit in", hint=hint, code="no_editor")
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         click.edit(filename=str(file))

@@ -60,7 +60,8 @@ def command(global_options: GlobalOptions, path: str, text: tuple[str, ...], **o
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")
-    with writing.open_vault(global_options, own) as context:
+    usage = "knap edit PATH --at POSITION TEXT" if own["at"] else "knap edit PATH OLD NEW"
+    with writing.open_vault(global_options, own) as context, writing.note_first(context, path, text, usage):
         if len(text) == _OLD_AND_NEW:  # with --at there is one at most
             answer = files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])
         else:

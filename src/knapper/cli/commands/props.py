@@ -1,5 +1,6 @@
 """Show and change the properties of notes."""
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
@@ -109,6 +110,8 @@ def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
     needed = _OPERATION_ARGUMENTS[word] if word else ()
     if len(rest) != len(needed):
         hint = "quote what holds spaces; `knap props --help` shows the usage"
+        if word and not paths and len(rest) == len(needed) + 1:
+            hint = f"the note comes first: `knap props {shlex.join((rest[0], word, *rest[1:]))}`"
         usage = " ".join((word or _SHOW, *needed))
         raise BadInput(f"it is '{usage}', and there are {len(rest)} arguments after it", hint=hint, code="usage")
     if word is None:

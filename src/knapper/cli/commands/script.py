@@ -61,7 +61,7 @@ def command(global_options: GlobalOptions, file: str, **own: Unpack[ScriptOption
     from knapper.codemode import bridge  # noqa: PLC0415 - the same
 
     code = inputs.strip_bom(inputs.read_file(global_options, file))
-    config = setup.read_settings(global_options)
+    config = setup.read_vault_settings(global_options)
     setup.note_unknown_client(global_options, config, own["client"])
     with open_hub(config, only=False) as hub:
         script_service = ScriptRuntime(config, lambda: hub.table)

@@ -74,7 +74,8 @@ def command(
         raise BadInput(f"{names} contradict each other", hint="give one of them", code="usage")
     how = modes[0] if modes else "append"
     content = inputs.read_text(global_options, text, required=True)
-    with writing.open_vault(global_options, own) as context:
+    usage = "knap section PATH HEADING TEXT"
+    with writing.open_vault(global_options, own) as context, writing.note_first(context, path, (heading, text), usage):
         if how == "rename":
             writing.complete_index(global_options, context)
             answer = files.rename_anchor(context, path, heading, content.strip(), own["expected"])

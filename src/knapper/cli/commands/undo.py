@@ -1,5 +1,6 @@
 """Take changes back."""
 
+import shlex
 from typing import Final, Unpack
 
 import click
@@ -53,6 +54,9 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
         raise BadInput("the id or time is empty", hint=hint)
     change_id, run, proposal, since = (each or "" for each in which)
     since = inputs.parse_time(since).isoformat() if since else ""
+    if "." in change_id:  # as in no id, but in the name of any file
+        hint = f"`knap log {shlex.quote(change_id)}` lists the changes of a file with their ids"
+        raise BadInput(f"'{change_id}' isn't the id of a change", hint=hint)
     change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
     with writing.open_vault(global_options, change_flags) as context:
         answer = journal.undo_change(context, change_id, run, proposal, since, partial=own["partial"])
@@ -66,7 +70,11 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
         problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
         more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
         message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
-        output.write_json(ConflictError(message, hint="undo what came later first", details=dict(answer)).as_dict())
+        later = sorted(
+            {change_id for row in answer.get("left", ()) for change_id in row.get("later", ())}, reverse=True
+        )
+        hint = f"undo what came later first: {', then '.join(later)}" if later else "undo what came later first"
+        output.write_json(ConflictError(message, hint=hint, details=dict(answer)).as_dict())
     else:
         output.write(global_options, changes.render_undo(answer, fails=True))
     return ExitCode.CONFLICT

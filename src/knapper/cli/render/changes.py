@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RejectionResult,
         RequestFailure,
         RuleRefusal,
+        UndoConflict,
         UndoResult,
         WriteResult,
         WrittenFile,
@@ -89,7 +90,7 @@ def render_undo(answer: UndoResult, *, fails: bool) -> str:
         fails: It was only planned, and can't be done as it is.
     """
     names = ", ".join(answer["undone"])
-    left = (f"left     {one_line(row['path'])}: {one_line(row['problem'])}" for row in answer.get("left", ()))
+    left = (f"left     {one_line(row['path'])}: {_describe_problem(row)}" for row in answer.get("left", ()))
     # A skipped file once, however many changes would have touched it.
     lines = [*_file_lines(answer["files"]), *dict.fromkeys(left)]
     if answer["status"] == "planned":
@@ -97,6 +98,11 @@ def render_undo(answer: UndoResult, *, fails: bool) -> str:
         return "\n".join([*_diffs(answer["files"]), *lines, f"{end}; it would undo {names}"])
     change = answer.get("change_id")
     return "\n".join([*lines, f"undone: {names}", f"change {change}; `knap undo {change}` brings it back"])
+
+
+def _describe_problem(row: UndoConflict) -> str:
+    problem, later = one_line(row["problem"]), row.get("later", ())
+    return f"{problem} (undo first: {', '.join(later)})" if later else problem
 
 
 def render_failure(row: RequestFailure | RuleRefusal) -> str:

@@ -51,6 +51,8 @@ _STATE_FILES: Final = ("journal.db", "proposals.db", "checkpoints.db", work_stor
 
 A question is stored before its run says that it asks: without the runs, whoever looks between would never hear of it.
 """
+_VAULT_STAMPS: Final = 4
+"""How many stamps, from the first, are those of the journal and the proposals."""
 
 WaitingSource = Callable[[str, str], Awaitable[Sequence[Mapping[str, JSONValue]]]]
 """Lists what waits for a client in a vault: rows with ``kind`` and ``id``."""
@@ -87,6 +89,8 @@ class VaultFeed:
         self._events: deque[ServerSentEvent] = deque(maxlen=_MAX_KEPT)
         self._first_known_id = self._last_id
         self._waiting: dict[_Key, _Row] = {}
+        self._proposals: list[_Row] = []
+        """Those that wait, as they were read last."""
         self._schedules: dict[str, Schedule] = {}
         self._last_change: _Row | None = None
         self._seen_changes: set[str] = set()
@@ -103,18 +107,12 @@ class VaultFeed:
             if stamp != self._stamp:
                 known, before = self._schedules, self._stamp
                 is_first = before is None
-                changes, waiting_rows = await self._threads.run("read", self._read_vault)
-                for source in self._sources:
-                    waiting_rows += [dict(row) for row in await source(self._client, self._vault)]
-                waiting = {(str(row["kind"]), str(row["id"])): row for row in waiting_rows}
-                if not is_first:
-                    for change in changes:
+                # Each turn of a chat and each step of a run is stored, too: for these, what is costly isn't read again.
+                if before is None or before[:_VAULT_STAMPS] != stamp[:_VAULT_STAMPS]:
+                    changes, self._proposals = await self._threads.run("read", self._read_vault)
+                    for change in [] if is_first else changes:
                         self._tell("change", change)
-                    for row in (row for key, row in waiting.items() if self._waiting.get(key) != row):
-                        self._tell("waiting", row)
-                    for kind, name in self._waiting.keys() - waiting.keys():
-                        self._tell("settled", {"kind": kind, "id": name})
-                self._waiting = waiting
+                await self._read_waiting(is_first=is_first)
                 await self._read_schedules(is_first=is_first)
                 if before and before[-2:] != stamp[-2:] and self._schedules == known:
                     # One came and went since the last look, and a client may have read it meanwhile: have all who
@@ -144,6 +142,19 @@ class VaultFeed:
             if events or left_s <= 0 or stop.is_cancelled:
                 return events
             await asyncio.sleep(min(LOOK_INTERVAL_S, left_s))
+
+    async def _read_waiting(self, *, is_first: bool) -> None:
+        """Tell what waits newly, otherwise or no more: the proposals as they were read last, and the sources' rows."""
+        rows = [*self._proposals]
+        for source in self._sources:
+            rows += [dict(row) for row in await source(self._client, self._vault)]
+        waiting = {(str(row["kind"]), str(row["id"])): row for row in rows}
+        if not is_first:
+            for row in (row for key, row in waiting.items() if self._waiting.get(key) != row):
+                self._tell("waiting", row)
+            for kind, name in self._waiting.keys() - waiting.keys():
+                self._tell("settled", {"kind": kind, "id": name})
+        self._waiting = waiting
 
     async def _read_schedules(self, *, is_first: bool) -> None:
         try:

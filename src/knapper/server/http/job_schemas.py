@@ -574,6 +574,6 @@ OPTIONS_CONTENT: Final = json_content(
     }
 )
 RUN_STREAM_CONTENT: Final = stream_content(
-    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `usage` and `error`, as they "
-    "happen; `run_done` comes last, with the answer."
+    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `notice`, `usage` and "
+    "`error`, as they happen; `run_done` comes last, with the answer."
 )

@@ -94,6 +94,8 @@ class UndoConflict(TypedDict):
     path: str
     problem: str
     current_hash: str | None
+    later: NotRequired[list[str]]
+    """Ids of the later changes of the file that have to be undone first, newest first."""
 
 
 class UndoResult(TypedDict):
