@@ -73,7 +73,7 @@ def find_system(name: str = sys.platform) -> System:
 
 
 def windows_final_path(kernel32: Any, handle_of: Callable[[int], int]) -> FinalPath:  # noqa: ANN401 - a loaded library has no type
-    """Ask with ``GetFinalPathNameByHandleW``; never run on Windows itself."""
+    """Ask with ``GetFinalPathNameByHandleW``; run under Wine, never on Windows itself."""
 
     def ask(descriptor: int) -> str:
         import ctypes  # noqa: PLC0415 - elsewhere nothing needs it
