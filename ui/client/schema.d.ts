@@ -2269,8 +2269,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        as_of: string;
+                        index_incomplete: boolean;
+                        index_stale: boolean;
                         limit: number;
+                        next_offset?: number;
+                        notes?: string[];
                         offset: number;
+                        path: string;
+                        pending: number;
                         results: {
                             foreign?: boolean;
                             links: {
@@ -2920,11 +2927,11 @@ export interface operations {
                 content: {
                     "application/json": {
                         as_of: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         by: "links" | "meaning" | "both";
                         edges: {
                             cosine?: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "link" | "meaning";
                             source: number;
                             target: number;
@@ -2940,6 +2947,7 @@ export interface operations {
                             tags: string[];
                             title: string;
                         }[];
+                        notes?: string[];
                         pending: number;
                         /** @constant */
                         success: true;
@@ -2968,12 +2976,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         as_of: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         by: "links" | "meaning" | "both";
                         depth: number;
                         edges: {
                             cosine?: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "link" | "meaning";
                             source: number;
                             target: number;
@@ -2989,6 +2997,7 @@ export interface operations {
                             tags: string[];
                             title: string;
                         }[];
+                        notes?: string[];
                         path: string;
                         pending: number;
                         /** @constant */
@@ -3052,7 +3061,7 @@ export interface operations {
                             client: string;
                             cost_usd?: number;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | "refused";
                             model?: string;
                             note_count?: number;

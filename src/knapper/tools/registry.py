@@ -21,6 +21,7 @@ from typing import (
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import is_typeddict
 
 from knapper import extras
@@ -199,8 +200,28 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
 @cache
 def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
     """Return the JSON Schema of what a tool answers when it succeeds."""
-    json_schema = TypeAdapter(answer_type(row)).json_schema(mode="serialization")
-    return {"type": "object", **_simplify_object(json_schema)}
+    return {"type": "object", **type_schema(answer_type(row))}
+
+
+def type_schema(kind: Any, writer: type[GenerateJsonSchema] = GenerateJsonSchema) -> dict[str, JSONValue]:  # noqa: ANN401 - a type, or what stands for one
+    """Return the JSON Schema of a type's values as JSON shows them.
+
+    Args:
+        kind: A TypedDict, a dataclass, or a type made of such: ``list[NotePreview]``.
+        writer: Writes the schema.
+    """
+    return _simplify_object(TypeAdapter[Any](kind).json_schema(mode="serialization", schema_generator=writer))
+
+
+@cache
+def field_docs(shape: type) -> dict[str, str]:
+    """Return the docstrings below the fields of a TypedDict or a dataclass, and of those that it extends."""
+    docs: dict[str, str] = {}
+    for base in (*shape.__bases__, *getattr(shape, "__orig_bases__", ())):
+        origin = get_origin(base) or base
+        docs |= field_docs(origin) if "__annotations__" in vars(origin) else {}
+    params = docstring_parser.parse_from_object(shape).params
+    return docs | {one.arg_name: _join_lines(one.description) for one in params if one.description}
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class

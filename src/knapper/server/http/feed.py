@@ -26,7 +26,7 @@ from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -340,43 +340,9 @@ _HISTORY_PARAMETERS: Final = (
     Parameter(name="note", doc="Only steps about this note, by its path or name, or about notes below this folder."),
     VAULT_PARAMETER,
 )
-_ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "description": "One step; what is empty is left out.",
-    "properties": {
-        "at": {**STRING, "description": "When, in UTC; of a turn, when it ended."},
-        "kind": {"enum": [*history.KINDS]},
-        "id": {**STRING, "description": "Together with the kind there is no other."},
-        "work": {**STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
-        "client": {**STRING, "description": "Who did it; empty where that isn't recorded."},
-        "text": {**STRING, "description": "The question, the beginning of the answer, or the reason."},
-        "state": {
-            **STRING,
-            "description": "How it ended, what became of a proposal, `undone` of a change, or what was refused.",
-        },
-        "undated": {
-            "type": "boolean",
-            "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
-        },
-        "notes": {**STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
-        "note_count": INTEGER,
-        "session_id": STRING,
-        "run_id": STRING,
-        "schedule": STRING,
-        "proposal_id": STRING,
-        "change_id": STRING,
-        "proposals": {**STRINGS, "description": "What a turn proposed."},
-        "changes": {**STRINGS, "description": "What a turn changed, or an undo took back."},
-        "model": STRING,
-        "tokens": INTEGER,
-        "cost_usd": {"type": "number"},
-        "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
-    },
-    "required": ["at", "kind", "id", "work", "client"],
-}
 _HISTORY_CONTENT: Final = openapi.json_content(
     {
-        "results": {"type": "array", "items": _ENTRY_SCHEMA},
+        "results": list[history.Entry],
         "limit": INTEGER,
         "more": BOOLEAN,
         "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},

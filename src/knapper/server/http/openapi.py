@@ -6,14 +6,16 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Final, Literal
 
+from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
 from knapper.server import security
 from knapper.server.http import binding
 from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
@@ -74,7 +76,8 @@ def make_document(
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in routes:
         if isinstance(route, BoundRoute) and route.operation is not None:
-            paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = route.operation()
+            operation = {name: _resolve_types(part) for name, part in route.operation().items()}
+            paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = operation
     for face in faces:
         described_route, shared = describe_tool_route(face, table, vaults)
         paths.setdefault(_path_in_document(face.path), {})[face.method.lower()] = described_route
@@ -258,8 +261,75 @@ def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a reply as JSON."""
+    """Describe a reply as JSON, by the schemas or types of its fields."""
     return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
+
+
+def type_content(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    """Describe a reply as JSON, by its type: its fields are described by their docstrings.
+
+    Args:
+        kind: A TypedDict or a dataclass; or a function that imports and returns one, where a server's start needn't
+            wait for it.
+    """
+    return {_JSON: {"schema": kind}}
+
+
+class _ReplySchemaWriter(GenerateJsonSchema):
+    """Writes the schemas of types as replies are: with all fields of a record, and the docstrings of fields."""
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Describe a TypedDict."""
+        return _describe_fields(super().typed_dict_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Describe a dataclass."""
+        return _describe_fields(super().dataclass_schema(schema), schema["cls"])
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Leave out the default, which is none of the reply's."""
+        return self.generate_inner(schema["schema"])
+
+    def datetime_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - as in its base
+        """Leave out the format: some times are by the server's clock, and have no zone."""
+        return dict(STRING)
+
+
+def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
+    properties, docs = schema["properties"], registry.field_docs(shape)
+    for name in properties.keys() & docs.keys():
+        properties[name]["description"] = docs[name]
+    if "success" in properties:
+        properties["success"] = {"const": True}
+    if issubclass(shape, Record):
+        schema["required"] = list(properties)
+    return schema
+
+
+def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
+    """Replace the types in a part of the document by their schemas."""
+    if is_object(node):
+        return {name: _resolve_types(part) for name, part in node.items()}
+    if is_sequence(node):
+        return [_resolve_types(part) for part in node]
+    if node is None or isinstance(node, str | int | float):
+        return node
+    schema = registry.type_schema(node() if isinstance(node, FunctionType) else node, _ReplySchemaWriter)
+    return _inline_definitions(schema, schema.get("$defs"))
+
+
+def _inline_definitions(node: JSONValue, definitions: JSONValue) -> JSONValue:
+    """Put a type's definitions in the places that refer to them; what is said there counts more."""
+    if is_list(node):
+        return [_inline_definitions(part, definitions) for part in node]
+    if not is_object(node):
+        return node
+    parts = {name: _inline_definitions(part, definitions) for name, part in node.items() if name != "$defs"}
+    reference = parts.pop("$ref", None)
+    if not isinstance(reference, str) or not is_object(definitions):
+        return parts
+    definition = _inline_definitions(definitions[reference.rpartition("/")[2]], definitions)
+    return {**definition, **parts} if is_object(definition) else parts
 
 
 def stream_content(event_order: str) -> dict[str, Any]:
