@@ -8,7 +8,6 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from knapper.agents.events import BaseEvent, Error, Usage
-from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue, Record
@@ -118,6 +117,7 @@ class RetrievedContext:
 class NodeQuestion(Record):
     """A question to a person about a node."""
 
+    shown: ClassVar = ("question", "options", "answer", "unattended")
     question: str
     options: tuple[str, ...] = ()
     answer: str = ""
@@ -126,12 +126,6 @@ class NodeQuestion(Record):
     """Whether nobody was there to answer, so that the node continued without."""
     settled: bool = False
     """Whether the answer was acted on."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        shown = Record.as_dict(self)
-        del shown["settled"]
-        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +275,7 @@ class UsedNote(Record):
     """Empty for the run's own vault."""
     path: str
     use: NoteUse
+    """Cited by an answer, found by a retrieval, or looked at: the closest of them."""
     nodes: tuple[str, ...]
     """The nodes that used it so."""
 
@@ -325,6 +320,7 @@ class RunLimits(Record):
         BadInput: A number is out of its range.
     """
 
+    shown: ClassVar = ("depth", "nodes", "seconds", "tokens", "cents", "parallel")
     depth: int = 3
     """Levels below the task."""
     nodes: int = 50
@@ -350,12 +346,6 @@ class RunLimits(Record):
             raise BadInput("a limit of tokens or cents is below 0", hint="give 0 for no limit")
         if not 0 < self.kept < 1:
             raise BadInput(f"the share kept for the answer is {self.kept:g}", hint="give more than 0 and less than 1")
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return them in the shape that every surface shows."""
-        shown = Record.as_dict(self)
-        del shown["kept"]
-        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,11 +490,6 @@ RunEventSink = Callable[[RunEvent], None]
 def total_spent(nodes: Iterable[RunNode]) -> ModelSpend:
     """Return the total cost of nodes; each counts only its own cost."""
     return sum((node.spent for node in nodes), ModelSpend())
-
-
-def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
-    """Return the event that reports what nodes cost."""
-    return usage.make_usage_event(total_spent(nodes))
 
 
 def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:

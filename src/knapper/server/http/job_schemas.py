@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from knapper.agents.pipeline import records, scopes
@@ -346,6 +346,17 @@ def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": object_schema(properties)}
 
 
+def _of_runs(name: str) -> Callable[[], Any]:
+    """Return a function that imports a type of runs, for which a server's start needn't wait."""
+
+    def load() -> Any:  # noqa: ANN401 - a type
+        from knapper.agents.runs import model  # noqa: PLC0415 - only the document needs it
+
+        return getattr(model, name)
+
+    return load
+
+
 LIMIT_PARAMETERS: Final = (
     Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
     Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
@@ -383,16 +394,6 @@ RESUME_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 
-_LIMITS: Final[Mapping[str, Any]] = object_schema(
-    {
-        "depth": INTEGER,
-        "nodes": INTEGER,
-        "seconds": _NUMBER,
-        "tokens": INTEGER,
-        "cents": INTEGER,
-        "parallel": INTEGER,
-    }
-)
 _SOURCES: Final[Mapping[str, Any]] = _list_of(
     {"vault": STRING, "path": STRING, "start_line": INTEGER, "end_line": INTEGER, "hash": STRING}
 )
@@ -409,19 +410,6 @@ _CITATIONS: Final[Mapping[str, Any]] = _list_of(
 _REMOVED: Final[Mapping[str, Any]] = {
     **_list_of({"citation": STRING, "reason": STRING}),
     "description": "Citations that were dropped, each with the reason.",
-}
-_CHECKPOINTS: Final[Mapping[str, Any]] = {
-    **_list_of(
-        {
-            "node_id": STRING,
-            "id": STRING,
-            "question": STRING,
-            "options": STRINGS,
-            "answer": STRING,
-            "unattended": BOOLEAN,
-        }
-    ),
-    "description": "What it asks a person, and nobody has answered.",
 }
 _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": {"type": "string", "description": "`root`, `1`, `1.2`."},
@@ -460,10 +448,6 @@ _RETRIEVAL: Final[Mapping[str, Any]] = object_schema(
         "notes": STRINGS,
     }
 )
-_QUESTION: Final[Mapping[str, Any]] = object_schema(
-    {"question": STRING, "options": STRINGS, "answer": STRING, "unattended": BOOLEAN}
-)
-
 _STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
 _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": STRING,
@@ -475,7 +459,7 @@ _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "also": {**STRINGS, "description": "Other vaults that it looks through."},
     "state": {"enum": [*_STATES]},
     "reasons": {**STRINGS, "description": "Why it isn't complete."},
-    "limits": _LIMITS,
+    "limits": _of_runs("RunLimits"),
     "created": STRING,
     "updated": STRING,
     "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
@@ -496,7 +480,11 @@ RUN_DETAIL_CONTENT: Final = json_content(
         "cached": INTEGER,
         "node_count": INTEGER,
         "nodes": {**_list_of(_NODE_PROPERTIES), "description": "In brief, parents before their parts."},
-        "checkpoints": _CHECKPOINTS,
+        "checkpoints": {
+            "type": "array",
+            "items": _of_runs("CheckpointEvent"),
+            "description": "What it asks a person, and nobody has answered.",
+        },
     }
 )
 NODE_CONTENT: Final = json_content(
@@ -513,7 +501,7 @@ NODE_CONTENT: Final = json_content(
         "citations": _CITATIONS,
         "removed": _REMOVED,
         "sources": _SOURCES,
-        "checkpoint": {"anyOf": [_QUESTION, {"type": "null"}]},
+        "checkpoint": {"anyOf": [_of_runs("NodeQuestion"), {"type": "null"}]},
         "usage": SPENT_SCHEMA,
         "notes": STRINGS,
     }
@@ -521,20 +509,7 @@ NODE_CONTENT: Final = json_content(
 USED_NOTES_CONTENT: Final = json_content(
     {
         "id": STRING,
-        "notes": {
-            **_list_of(
-                {
-                    "vault": {"type": "string", "description": "Empty for the run's own."},
-                    "path": STRING,
-                    "use": {
-                        "enum": ["cited", "found", "read"],
-                        "description": "Cited by an answer, found by a retrieval, or looked at: the closest of them.",
-                    },
-                    "nodes": {**STRINGS, "description": "The nodes that used it so."},
-                }
-            ),
-            "description": "Each once; cited ones first.",
-        },
+        "notes": {"type": "array", "items": _of_runs("UsedNote"), "description": "Each once; cited ones first."},
     }
 )
 STALE_CONTENT: Final = json_content(

@@ -7,8 +7,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_type_hints
 
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
@@ -284,7 +285,17 @@ class _ReplySchemaWriter(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
         """Describe a dataclass."""
-        return _describe_fields(super().dataclass_schema(schema), schema["cls"])
+        shape, described = schema["cls"], super().dataclass_schema(schema)
+        if not issubclass(shape, Record):
+            return _describe_fields(described, shape)
+        properties, names = described["properties"], shape.shown_names()
+        for name in set(names) - properties.keys():
+            getter = getattr(shape, name).fget
+            doc = (inspect.getdoc(getter) or "").removeprefix("Return ")
+            value_schema = self.generate_inner(TypeAdapter[Any](get_type_hints(getter)["return"]).core_schema)
+            properties[name] = {**value_schema, "description": f"{doc[:1].upper()}{doc[1:]}"}
+        shown = {name: properties[name] for name in names}
+        return _describe_fields({**described, "properties": shown, "required": list(names)}, shape)
 
     def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
         """Leave out the default, which is none of the reply's."""
@@ -301,8 +312,8 @@ def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
         properties[name]["description"] = docs[name]
     if "success" in properties:
         properties["success"] = {"const": True}
-    if issubclass(shape, Record):
-        schema["required"] = list(properties)
+    if "description" in schema:
+        schema["description"] = schema["description"].partition("\n\n")[0]
     return schema
 
 

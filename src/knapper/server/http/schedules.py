@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents import stages as stored_schedules
-from knapper.agents.stages import WEEKDAYS, Cadence, RunState, Schedule
+from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun
 from knapper.app import clients, schedules
 from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
@@ -99,19 +99,6 @@ _CHANGE_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 _BY_VAULT: Final = (VAULT_PARAMETER,)
-_RUN_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "at": STRING,
-        "state": {"enum": [*get_args(RunState)]},
-        "session_id": {"type": "string", "description": "The session with its report; empty for none."},
-        "proposals": INTEGER,
-        "changes": INTEGER,
-        "tokens": INTEGER,
-        "note": {"type": "string", "description": "The report's note, which may be a proposal yet; empty for none."},
-        "reason": {"type": "string", "description": "Why it failed, or nothing was begun."},
-        "cancelled": {"type": "boolean", "description": "Whether what is at work is to end."},
-    }
-)
 _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
         "name": STRING,
@@ -132,7 +119,7 @@ _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
         "results": STRING,
         "max_open": INTEGER,
         "apply": BOOLEAN,
-        "last": {"anyOf": [_RUN_SCHEMA, {"type": "null"}]},
+        "last": ScheduledRun | None,
         "runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."},
     }
 )
