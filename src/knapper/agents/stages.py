@@ -91,9 +91,10 @@ class _StageFile(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Record):
     """An agent with a task of its own, which a session answers in the place of the chat."""
 
+    shown: ClassVar = ("name", "title", "summary")
     name: str
     title: str
     """For the session, and for the proposals."""

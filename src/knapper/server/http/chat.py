@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.sessions import store
+from knapper.agents.stages import Stage
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
@@ -70,9 +71,7 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
     "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
-AGENTS_CONTENT: Final = json_content(
-    {"results": {"type": "array", "items": object_schema({"name": STRING, "title": STRING, "summary": STRING})}}
-)
+AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
     {
@@ -494,8 +493,7 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
         """
         del args
         stages, _problems = await service.run_blocking(clients.open_stages(service.clients.hub).all)
-        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
-        return {"results": rows}
+        return {"results": [one.as_dict() for one in stages]}
 
     async def tell(request: Request, args: RequestArguments) -> Response:
         """Stream the events of a turn.

@@ -267,13 +267,15 @@ def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def type_content(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
-    """Describe a reply as JSON, by its type: its fields are described by their docstrings.
+    """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them."""
+    return {_JSON: {"schema": _ReplyType(kind)}}
 
-    Args:
-        kind: A TypedDict or a dataclass; or a function that imports and returns one, where a server's start needn't
-            wait for it.
-    """
-    return {_JSON: {"schema": kind}}
+
+@dataclass(frozen=True, slots=True)
+class _ReplyType:
+    """The type of a whole reply, in the place of its schema."""
+
+    kind: Any
 
 
 class _ReplySchemaWriter(GenerateJsonSchema):
@@ -310,15 +312,17 @@ def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
     properties, docs = schema["properties"], registry.field_docs(shape)
     for name in properties.keys() & docs.keys():
         properties[name]["description"] = docs[name]
-    if "success" in properties:
-        properties["success"] = {"const": True}
     if "description" in schema:
         schema["description"] = schema["description"].partition("\n\n")[0]
     return schema
 
 
 def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
-    """Replace the types in a part of the document by their schemas."""
+    """Replace the types in a part of the document, and functions that import one, by their schemas."""
+    if isinstance(node, _ReplyType):
+        schema = _resolve_types(node.kind)
+        required = dict.fromkeys(["success", *schema["required"]])
+        return {**schema, "properties": {**schema["properties"], "success": {"const": True}}, "required": [*required]}
     if is_object(node):
         return {name: _resolve_types(part) for name, part in node.items()}
     if is_sequence(node):

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents import stages as stored_schedules
-from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun
+from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
 from knapper.app import clients, schedules
 from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
@@ -128,11 +128,10 @@ _LIST_CONTENT: Final = openapi.json_content(
     {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": INTEGER, "now": STRING}
 )
 _DELETED_CONTENT: Final = openapi.json_content({"deleted": STRING})
-_AGENT_SCHEMA: Final = openapi.object_schema({"name": STRING, "title": STRING, "summary": STRING})
 _PROBLEM_SCHEMA: Final = openapi.object_schema({"name": STRING, "error": STRING, "hint": STRING})
 _OPTIONS_CONTENT: Final = openapi.json_content(
     {
-        "agents": {"type": "array", "items": _AGENT_SCHEMA},
+        "agents": list[Stage],
         "problems": {"type": "array", "items": _PROBLEM_SCHEMA, "description": "Agents whose files have mistakes."},
         "clients": {"type": "array", "items": STRING, "description": "On whose behalf agents may work."},
         "defaults": openapi.object_schema(
@@ -238,7 +237,7 @@ class _ScheduleCall:
 
         stages, problems = await self.threads.run("read", clients.open_stages(self.hub).all)
         names = await self.threads.run("read", list_clients)
-        agents: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        agents: list[JSONValue] = [one.as_dict() for one in stages]
         mistakes: list[JSONValue] = [
             {"name": name, "error": error.message, "hint": error.hint} for name, error in problems.items()
         ]
