@@ -15,7 +15,6 @@ from knapper.server.http.models import SPENT_SCHEMA
 from knapper.server.http.openapi import (
     BOOLEAN,
     INTEGER,
-    OBJECTS,
     STRING,
     STRINGS,
     json_content,
@@ -27,34 +26,15 @@ from knapper.tools.context import SCRIPT_PROFILES
 
 _OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
-_QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": ["object", "null"],
-    "description": "What the person is asked; `run_id` and `answer` continue the run.",
-    "properties": {"question": STRING, "options": {"type": "array"}},
-}
-_OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
-    "run_id": STRING,
-    "state": {"enum": ["complete", "asked", "cancelled"]},
-    "answer": {"type": "string", "description": "Of the task; of the other agents where it wasn't to be done."},
-    "pipeline": {**_OBJECT, "description": "What scout and web found, and tokens by agent."},
-    "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
-    "proposed_edits": OBJECTS,
-    "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
-    "proposals": {**STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
-    "waiting": {
-        **OBJECTS,
-        "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
+OUTCOME_CONTENT: Final = openapi.type_content(
+    records.PipelineOutcome,
+    state={"enum": ["complete", "asked", "cancelled"]},  # all others come with an error
+    question={
+        "type": ["object", "null"],
+        "description": "What the person is asked; `run_id` and `answer` continue the run.",
+        "properties": {"question": STRING, "options": {"type": "array"}},
     },
-    "opened": {**STRINGS, "description": "Notes to be opened for the person."},
-    "citations": OBJECTS,
-    "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
-    "question": _QUESTION_SCHEMA,
-    "notices": STRINGS,
-    "usage": _OBJECT,
-    "model": STRING,
-    "session_id": STRING,
-}
-OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
+)
 TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
     "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
     "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "

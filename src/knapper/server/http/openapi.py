@@ -266,9 +266,14 @@ def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
 
 
-def type_content(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
-    """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them."""
-    return {_JSON: {"schema": _ReplyType(kind)}}
+def type_content(kind: Any, **narrowed: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them.
+
+    Args:
+        kind: The type.
+        narrowed: The schemas of fields that are narrower in a good reply than in the type, by name.
+    """
+    return {_JSON: {"schema": _ReplyType(kind, {"success": {"const": True}, **narrowed})}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +281,7 @@ class _ReplyType:
     """The type of a whole reply, in the place of its schema."""
 
     kind: Any
+    narrowed: Mapping[str, Any]
 
 
 class _ReplySchemaWriter(GenerateJsonSchema):
@@ -322,7 +328,7 @@ def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, 
     if isinstance(node, _ReplyType):
         schema = _resolve_types(node.kind)
         required = dict.fromkeys(["success", *schema["required"]])
-        return {**schema, "properties": {**schema["properties"], "success": {"const": True}}, "required": [*required]}
+        return {**schema, "properties": {**schema["properties"], **node.narrowed}, "required": [*required]}
     if is_object(node):
         return {name: _resolve_types(part) for name, part in node.items()}
     if is_sequence(node):
