@@ -87,13 +87,18 @@ CONTEXT_CONTENT: Final = openapi.json_content(
         "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
     }
 )
+_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
+
+
+def _number_parameter(setting_name: str, doc: str, name: str = "") -> Parameter:
+    """Return the parameter that stands in for a setting, and has its range; also its name, where none is given."""
+    setting = _SETTINGS_BY_NAME[setting_name]
+    own_name = name or setting_name.rpartition(".")[2]
+    return Parameter(name=own_name, doc=doc, kind="count", minimum=setting.least, maximum=setting.most)
+
+
 _SCOPE_PARAMETERS: Final = (
-    Parameter(
-        name="link_depth",
-        doc="How many links from the note are followed, out and back.",
-        kind="count",
-        maximum=scopes.MAX_LINK_DEPTH,
-    ),
+    _number_parameter("agents.link_depth", "How many links from the note are followed, out and back."),
     Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
     Parameter(
         name="excluded_folders",
@@ -143,50 +148,14 @@ DEFAULTS_CONTENT: Final = openapi.json_content(
 )
 
 _MAX_ANSWER_CHARS: Final = 20_000
-_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
-
-
-def _setting_range(name: str) -> tuple[int, int]:
-    setting = _SETTINGS_BY_NAME[name]
-    return setting.least, setting.most
-
-
-NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    name: _setting_range(setting)
-    for name, setting in {
-        "link_depth": "agents.link_depth",
-        "token_limit": "agents.token_limit",
-        "chat_history_length": "agents.chat_history_length",
-        "linked_notes": "agents.linked_notes",
-        "semantic_notes": "agents.semantic_notes",
-        "semantic_similarity": "agents.semantic_similarity",
-        "rounds": "scout.rounds",
-        "notes": "scout.notes",
-        "keyword_limit": "scout.keyword_limit",
-        "timeout_s": "scout.timeout_s",
-        "snippet_limit": "web.max_results",
-        "fetch_limit": "web.max_pages",
-        "token_budget": "web.token_budget",
-        "orchestrator_steps": "agents.orchestrator_steps",
-        "orchestrator_tokens": "agents.orchestrator_tokens",
-    }.items()
-}
-"""The lowest and the highest of each number: those of its setting."""
-
-
-def _number_parameter(name: str, doc: str) -> Parameter:
-    least, most = NUMBER_RANGES[name]
-    return Parameter(name=name, doc=doc, kind="count", minimum=least, maximum=most)
-
-
 SWITCH_PARAMETERS: Final = _TOGGLE_PARAMETERS
 _LIMIT_PARAMETERS: Final = (
-    _number_parameter("rounds", "How many rounds of looking the scout has."),
-    _number_parameter("notes", "How many notes the scout may choose."),
-    _number_parameter("linked_notes", "How many notes go with the open one for links alone."),
-    _number_parameter("semantic_notes", "How many notes near the open one in meaning go with it."),
-    _number_parameter("semantic_similarity", "How near those are at least, in percent of the cosine."),
-    _number_parameter("keyword_limit", "How many notes a search by words gives the scout."),
+    _number_parameter("scout.rounds", "How many rounds of looking the scout has."),
+    _number_parameter("scout.notes", "How many notes the scout may choose."),
+    _number_parameter("agents.linked_notes", "How many notes go with the open one for links alone."),
+    _number_parameter("agents.semantic_notes", "How many notes near the open one in meaning go with it."),
+    _number_parameter("agents.semantic_similarity", "How near those are at least, in percent of the cosine."),
+    _number_parameter("scout.keyword_limit", "How many notes a search by words gives the scout."),
     Parameter(
         name="tools",
         doc="The scout's tools; a program takes some of the configured ones.",
@@ -194,19 +163,20 @@ _LIMIT_PARAMETERS: Final = (
         choices=scopes.OPTIONAL_SCOUT_TOOLS,
     ),
     Parameter(name="show_tags", doc="Whether the scout is shown all tags of the vault at the beginning.", kind="flag"),
-    _number_parameter("timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
-    _number_parameter("snippet_limit", "How many results a search of the web gives; at most as many as configured."),
-    _number_parameter("fetch_limit", "How many pages are read in full."),
-    _number_parameter("token_budget", "How many tokens of pages are read."),
+    _number_parameter("scout.timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
+    _number_parameter(
+        "web.max_results", "How many results a search of the web gives; at most as many as configured.", "snippet_limit"
+    ),
+    _number_parameter("web.max_pages", "How many pages are read in full.", "fetch_limit"),
+    _number_parameter("web.token_budget", "How many tokens of pages are read."),
     Parameter(
         name="auto_search",
         doc="Search the web where the notes don't answer, or only say so; a program may only forbid it.",
         kind="flag",
     ),
-    _number_parameter("orchestrator_steps", "How often agents gather before the task is done."),
+    _number_parameter("agents.orchestrator_steps", "How often agents gather before the task is done."),
     _number_parameter(
-        "orchestrator_tokens",
-        "How many tokens gathering may use; 0 for no limit; a program may only lower it.",
+        "agents.orchestrator_tokens", "How many tokens gathering may use; 0 for no limit; a program may only lower it."
     ),
 )
 OVERRIDE_PARAMETERS: Final = (
@@ -219,12 +189,14 @@ OVERRIDE_PARAMETERS: Final = (
     *(one for one in _TOGGLE_PARAMETERS if one.name != "task"),
     *_SCOPE_PARAMETERS,
     *_RULES_PARAMETERS,
-    _number_parameter("token_limit", "Tokens of notes at most."),
-    _number_parameter("chat_history_length", "How many earlier messages of the session the agents are told of."),
+    _number_parameter("agents.token_limit", "Tokens of notes at most."),
+    _number_parameter("agents.chat_history_length", "How many earlier messages of the session the agents are told of."),
     Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
     *_LIMIT_PARAMETERS,
 )
 """Of these, members of `toggles`, `scope` and `rules` may also stand beside them, but for `task`, which is the text."""
+NUMBER_RANGES: Final = {one.name: (one.minimum, one.maximum) for one in OVERRIDE_PARAMETERS if one.kind == "count"}
+"""The lowest and the highest of each number."""
 TASK_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
     Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
