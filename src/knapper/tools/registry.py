@@ -22,7 +22,7 @@ from typing import (
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
-from typing_extensions import is_typeddict
+from typing_extensions import TypedDict, is_typeddict
 
 from knapper import extras
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
@@ -480,6 +480,21 @@ def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | 
         value = node
 
 
+class DescribedTool(TypedDict):
+    """A tool as a program lists it."""
+
+    name: str
+    title: str
+    description: str
+    effect: ToolEffect
+    profile: ToolProfile
+    open_world: bool
+    parameters: dict[str, JsonValue]
+    """JSON Schema of the arguments."""
+    returns: dict[str, JsonValue]
+    """JSON Schema of the answer."""
+
+
 VaultOpener = Callable[[str], Context]
 """Opens a vault by name for the client that calls; empty for the default one."""
 _VAULT_PARAMETER: Final = "vault"
@@ -545,6 +560,19 @@ class ToolTable:
             vaults: Names of those that the reader may open, the default one first; None for all.
         """
         return add_vault_parameter(parameter_schema(row, brief=brief), self._vaults if vaults is None else vaults)
+
+    def describe(self, row: ToolSpec, vaults: Sequence[str] | None = None) -> DescribedTool:
+        """Describe a tool for a program; *vaults* is as for `parameters`."""
+        return {
+            "name": row.name,
+            "title": row.title,
+            "description": describe(row),
+            "effect": row.effect,
+            "profile": row.profile,
+            "open_world": row.open_world,
+            "parameters": self.parameters(row, vaults=vaults),
+            "returns": answer_schema(row),
+        }
 
     def call(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
         """Call a tool.

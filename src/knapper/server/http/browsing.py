@@ -17,7 +17,7 @@ from knapper.errors import BadInput
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers, links, proposals
 from knapper.tools.shapes.read import LinkingNotePage, NoteGraph, NoteSurroundings
@@ -87,15 +87,9 @@ _BY_PARAMETER: Final = Parameter(
     choices=links.GRAPH_TIES,
 )
 _GRAPH_PARAMETERS: Final = (
-    Parameter(name="depth", doc="Steps from the note; 2 where it is left out.", kind="count", minimum=1, maximum=3),
+    count_parameter("depth", "Steps from the note; 2 where it is left out.", 1, 3),
     _BY_PARAMETER,
-    Parameter(
-        name="limit",
-        doc="Most notes; 300 where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=links.MAX_GRAPH_NODES,
-    ),
+    count_parameter("limit", "Most notes; 300 where it is left out.", 1, links.MAX_GRAPH_NODES),
     VAULT_PARAMETER,
 )
 _BETWEEN_PARAMETERS: Final = (
@@ -104,14 +98,8 @@ _BETWEEN_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 _BACKLINK_PARAMETERS: Final = (
-    Parameter(
-        name="limit",
-        doc=f"Most notes; {PAGE_LIMIT} where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=1_000,
-    ),
-    Parameter(name="offset", doc="How many to skip.", kind="count", maximum=answers.MAX_OFFSET),
+    count_parameter("limit", f"Most notes; {PAGE_LIMIT} where it is left out.", 1, 1_000),
+    count_parameter("offset", "How many to skip.", 0, answers.MAX_OFFSET),
     VAULT_PARAMETER,
 )
 

@@ -25,7 +25,7 @@ from knapper.server import security, workers
 from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.tools import answers, journal, proposals
 
@@ -325,13 +325,7 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
 
 
 _HISTORY_PARAMETERS: Final = (
-    Parameter(
-        name="limit",
-        doc=f"How many at most; {history.LIMIT} where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=500,
-    ),
+    count_parameter("limit", f"How many at most; {history.LIMIT} where it is left out.", 1, 500),
     Parameter(name="before", doc="Only what was before a time, or the `next` of another page."),
     Parameter(name="since", doc="Only from this time on, such as 2026-01-31T12:00.", maximum=100),
     Parameter(name="client", doc="Only steps of this client.", maximum=200),

@@ -10,7 +10,7 @@ from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
 from knapper.server.http import openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments, count_parameter
 from knapper.server.http.models import SPENT_SCHEMA
 from knapper.server.http.openapi import (
     BOOLEAN,
@@ -93,8 +93,7 @@ _SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
 def _number_parameter(setting_name: str, doc: str, name: str = "") -> Parameter:
     """Return the parameter that stands in for a setting, and has its range; also its name, where none is given."""
     setting = _SETTINGS_BY_NAME[setting_name]
-    own_name = name or setting_name.rpartition(".")[2]
-    return Parameter(name=own_name, doc=doc, kind="count", minimum=setting.least, maximum=setting.most)
+    return count_parameter(name or setting_name.rpartition(".")[2], doc, setting.least, setting.most)
 
 
 _SCOPE_PARAMETERS: Final = (

@@ -20,7 +20,7 @@ from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 
 if TYPE_CHECKING:
@@ -62,28 +62,10 @@ _EDIT_PARAMETERS: Final = (
     Parameter(name="weekday", doc="For `weekly`.", choices=WEEKDAYS),
     Parameter(name="folder", doc="For `changed`: whose notes count; empty for the whole vault."),
     Parameter(name="client", doc="On whose behalf the agent works; never a person.", maximum=200),
-    Parameter(
-        name="tokens",
-        doc="Most tokens of one run.",
-        kind="count",
-        minimum=stored_schedules.TOKEN_RANGE[0],
-        maximum=stored_schedules.TOKEN_RANGE[1],
-    ),
-    Parameter(
-        name="minutes",
-        doc="Most time of one run.",
-        kind="count",
-        minimum=stored_schedules.MINUTE_RANGE[0],
-        maximum=stored_schedules.MINUTE_RANGE[1],
-    ),
+    count_parameter("tokens", "Most tokens of one run.", *stored_schedules.TOKEN_RANGE),
+    count_parameter("minutes", "Most time of one run.", *stored_schedules.MINUTE_RANGE),
     Parameter(name="results", doc="Folder for the reports; empty for none."),
-    Parameter(
-        name="max_open",
-        doc="Nothing is done while so many of its proposals wait.",
-        kind="count",
-        minimum=stored_schedules.OPEN_RANGE[0],
-        maximum=stored_schedules.OPEN_RANGE[1],
-    ),
+    count_parameter("max_open", "Nothing is done while so many of its proposals wait.", *stored_schedules.OPEN_RANGE),
     Parameter(name="apply", doc="Apply what the rules of agent and client both allow; only for the page.", kind="flag"),
     Parameter(name="paused", doc="Do nothing until it is false again; what is missed isn't caught up.", kind="flag"),
 )
