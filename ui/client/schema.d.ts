@@ -1841,6 +1841,7 @@ export interface operations {
                         citations: Record<string, never>[];
                         context: Record<string, never>;
                         edit_results: Record<string, never>;
+                        error: Record<string, never> | null;
                         model: string;
                         notices: string[];
                         opened: string[];
@@ -3287,7 +3288,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         models: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "ok" | "no_key" | "refused" | "unknown_model" | "unreachable" | "unusable";
                         /** @constant */
                         success: true;
@@ -4300,7 +4301,7 @@ export interface operations {
                         notes: {
                             nodes: string[];
                             path: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             use: "cited" | "found" | "read";
                             vault: string;
                         }[];
@@ -4463,7 +4464,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4535,7 +4536,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4632,7 +4633,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4691,7 +4692,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4750,7 +4751,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -5565,12 +5566,12 @@ export interface operations {
                     "application/json": {
                         results: {
                             description: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             effect: "read" | "write" | "destructive";
                             name: string;
                             open_world: boolean;
                             parameters: Record<string, never>;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             profile: "essential" | "standard" | "full";
                             returns: Record<string, never>;
                             title: string;

@@ -1,11 +1,13 @@
 """Tool specifications: their schemas, checked calls by name, and the table of tools."""
 
+import ast
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import (
     Annotated,
     Any,
@@ -220,8 +222,23 @@ def field_docs(shape: type) -> dict[str, str]:
     for base in (*shape.__bases__, *getattr(shape, "__orig_bases__", ())):
         origin = get_origin(base) or base
         docs |= field_docs(origin) if "__annotations__" in vars(origin) else {}
-    params = docstring_parser.parse_from_object(shape).params
-    return docs | {one.arg_name: _join_lines(one.description) for one in params if one.description}
+    return docs | _module_field_docs(shape.__module__).get(shape.__name__, {})
+
+
+@cache
+def _module_field_docs(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of fields by class; a module is parsed once, which takes longer than all else of it."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: dict(_find_field_docs(node.body)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _find_field_docs(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for statement, below in pairwise(body):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, _join_lines(text)
+            case _:
+                pass
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class

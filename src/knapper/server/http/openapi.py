@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import FunctionType
 from typing import Any, Final, Literal, get_type_hints
 
@@ -335,7 +336,12 @@ def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, 
         return [_resolve_types(part) for part in node]
     if node is None or isinstance(node, str | int | float):
         return node
-    schema = registry.type_schema(node() if isinstance(node, FunctionType) else node, _ReplySchemaWriter)
+    return _describe_type(node() if isinstance(node, FunctionType) else node)
+
+
+@cache
+def _describe_type(kind: Any) -> JSONValue:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    schema = registry.type_schema(kind, _ReplySchemaWriter)
     return _inline_definitions(schema, schema.get("$defs"))
 
 
