@@ -211,7 +211,7 @@ class RouteSpec:
     """Whether it needs no token."""
 
 
-Handler = Callable[[Request, RequestArguments], Awaitable[Response | dict[str, JSONValue]]]
+Handler = Callable[[Request, RequestArguments], Awaitable[Response | Mapping[str, object]]]
 """Returns the fields of a good reply besides ``success``, or the whole reply.
 
 Its docstring is the route's description: the first paragraph is the summary.
