@@ -5,7 +5,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from itertools import islice, pairwise
 from typing import (
@@ -221,7 +221,7 @@ def field_docs(shape: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in (*shape.__bases__, *getattr(shape, "__orig_bases__", ())):
         origin = get_origin(base) or base
-        docs |= field_docs(origin) if "__annotations__" in vars(origin) else {}
+        docs |= field_docs(origin) if is_typeddict(origin) or is_dataclass(origin) else {}
     return docs | _module_field_docs(shape.__module__).get(shape.__name__, {})
 
 
