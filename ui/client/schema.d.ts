@@ -2787,7 +2787,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -2852,7 +2852,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -5332,7 +5332,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -5536,7 +5536,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
