@@ -18,7 +18,7 @@ from datetime import date, datetime, time, timedelta
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from filelock import Timeout
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -94,7 +94,7 @@ class _StageFile(BaseModel):
 class Stage(Record):
     """An agent with a task of its own, which a session answers in the place of the chat."""
 
-    shown: ClassVar = ("name", "title", "summary")
+    shown = ("name", "title", "summary")
     name: str
     title: str
     """For the session, and for the proposals."""
@@ -273,7 +273,7 @@ RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupt
 class ScheduledRun(Record):
     """What became of one time of a schedule."""
 
-    shown: ClassVar = ("at", "state", "session_id", "proposals", "changes", "tokens", "note", "reason", "cancelled")
+    shown = ("at", "state", "session_id", "proposals", "changes", "tokens", "note", "reason", "cancelled")
     at: datetime
     state: RunState
     session_id: str = ""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 import json_repair
 
@@ -161,7 +161,7 @@ class EditFailure(Record):
 class EditResults(Record):
     """The number of edits that could be made, and the failures of the others."""
 
-    shown: ClassVar = ("success", "failed", "failures")
+    shown = ("success", "failed", "failures")
     success: int = 0
     failures: tuple[EditFailure, ...] = ()
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
@@ -222,7 +222,7 @@ _MAX_STRATEGY_CHARS: Final = 20_000
 class Strategy(Record):
     """A strategy for a kind of task."""
 
-    shown: ClassVar = ("name", "summary", "own")
+    shown = ("name", "summary", "own")
     name: str
     summary: str
     """The kind of task that it fits, in one line."""

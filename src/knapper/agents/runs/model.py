@@ -35,9 +35,10 @@ A node that found nothing depends on it, and so does one whose script called too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRef:
+class SourceRef(Record):
     """A range of lines of a note that was used, with the note's hash at that time."""
 
+    shown = ("vault", "path", "start_line", "end_line", "hash")
     path: str
     hash: str
     vault: str = ""
@@ -46,21 +47,32 @@ class SourceRef:
     """1-based lines; 0 for the whole note."""
     last: int = 0
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {
-            "vault": self.vault,
-            "path": self.path,
-            "start_line": self.first,
-            "end_line": self.last,
-            "hash": self.hash,
-        }
+    @property
+    def start_line(self) -> int:
+        """Return the first line, from 1; 0 for the whole note."""
+        return self.first
+
+    @property
+    def end_line(self) -> int:
+        """Return the last line."""
+        return self.last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievedContext:
-    """The result of the retrieval for a node."""
+class RetrievedContext(Record):
+    """The result of the retrieval for a node, which is shown without the context's text."""
 
+    shown = (
+        "score",
+        "parts",
+        "confidence",
+        "tier",
+        "script",
+        "attempts",
+        "sources",
+        "context_chars",
+        "notes",
+    )
     context: str
     sources: tuple[SourceRef, ...] = ()
     """Passages that can be cited."""
@@ -76,7 +88,7 @@ class RetrievedContext:
     """Empty where the first attempt was good enough; A, B or C otherwise."""
     script: str = ""
     attempts: tuple[dict[str, JsonValue], ...] = ()
-    """Each script with its outcome and score."""
+    """Each script with its outcome: step, kind, error, score, calls, wall_s, usage, script."""
     notes: tuple[str, ...] = ()
     """Notes for the person about the retrieval."""
     checkpoint: str = ""
@@ -98,26 +110,22 @@ class RetrievedContext:
         """Return every note that the result depends on."""
         return (*self.sources, *self.reads)
 
+    @property
+    def context_chars(self) -> int:
+        """Return how long the context is."""
+        return len(self.context)
+
     def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows, without the context's text."""
-        return {
-            "score": round(self.score, 4),
-            "parts": {name: round(value, 4) for name, value in self.parts.items()},
-            "confidence": self.confidence,
-            "tier": self.tier,
-            "script": self.script,
-            "attempts": [*self.attempts],
-            "sources": [one.as_dict() for one in self.sources],
-            "context_chars": len(self.context),
-            "notes": [*self.notes],
-        }
+        """Return it in the shape that every surface shows."""
+        parts: dict[str, JSONValue] = {name: round(value, 4) for name, value in self.parts.items()}
+        return {**Record.as_dict(self), "score": round(self.score, 4), "parts": parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeQuestion(Record):
     """A question to a person about a node."""
 
-    shown: ClassVar = ("question", "options", "answer", "unattended")
+    shown = ("question", "options", "answer", "unattended")
     question: str
     options: tuple[str, ...] = ()
     answer: str = ""
@@ -320,7 +328,7 @@ class RunLimits(Record):
         BadInput: A number is out of its range.
     """
 
-    shown: ClassVar = ("depth", "nodes", "seconds", "tokens", "cents", "parallel")
+    shown = ("depth", "nodes", "seconds", "tokens", "cents", "parallel")
     depth: int = 3
     """Levels below the task."""
     nodes: int = 50

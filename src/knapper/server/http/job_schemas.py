@@ -345,9 +345,7 @@ RESUME_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 
-_SOURCES: Final[Mapping[str, Any]] = _list_of(
-    {"vault": STRING, "path": STRING, "start_line": INTEGER, "end_line": INTEGER, "hash": STRING}
-)
+_SOURCES: Final[Mapping[str, Any]] = {"type": "array", "items": _of_runs("SourceRef")}
 _CITATIONS: Final[Mapping[str, Any]] = _list_of(
     {
         "vault": STRING,
@@ -381,24 +379,6 @@ _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
         "description": "When it was at what, in order; `ended` is null while it lasts.",
     },
 }
-_ATTEMPT_NOTE: Final = "Each script with its outcome: step, kind, error, score, calls, wall_s, usage, script."
-_RETRIEVAL: Final[Mapping[str, Any]] = object_schema(
-    {
-        "score": _NUMBER,
-        "parts": {"type": "object", "additionalProperties": _NUMBER},
-        "confidence": _NUMBER,
-        "tier": STRING,
-        "script": STRING,
-        "attempts": {
-            "type": "array",
-            "items": {"type": "object", "additionalProperties": True},
-            "description": _ATTEMPT_NOTE,
-        },
-        "sources": _SOURCES,
-        "context_chars": INTEGER,
-        "notes": STRINGS,
-    }
-)
 _STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
 _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": STRING,
@@ -447,7 +427,7 @@ NODE_CONTENT: Final = json_content(
         "soft": {**STRINGS, "description": "Nodes whose answers help it."},
         "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
         "high_impact": BOOLEAN,
-        "retrieval": {"anyOf": [_RETRIEVAL, {"type": "null"}]},
+        "retrieval": {"anyOf": [_of_runs("RetrievedContext"), {"type": "null"}]},
         "answer": STRING,
         "citations": _CITATIONS,
         "removed": _REMOVED,
