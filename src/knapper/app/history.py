@@ -109,9 +109,9 @@ class Entry:
     model: str = ""
     tokens: int = 0
     cost_usd: float = 0
-    """0 where it isn't known."""
+    """Left out where it isn't known, which is 0."""
     times: int = 0
-    """How often the same was refused, the last time at this one; 0 for once."""
+    """How often the same was refused, the last time at this one; left out for once."""
 
     @property
     def key(self) -> SortKey:

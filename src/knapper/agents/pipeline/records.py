@@ -352,7 +352,7 @@ class PipelineOutcome(BaseEvent):
     answer: str
     """The task's answer, or the other agents' findings where the task agent is switched off."""
     pipeline: dict[str, JsonValue]
-    """What scout and web found, and tokens by agent; as `PipelineContext` returns it."""
+    """What scout and web found, and tokens by agent."""
     context: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The notes that the task was done with, as /ask/context shows them."""
     proposed_edits: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])

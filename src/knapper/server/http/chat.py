@@ -248,7 +248,7 @@ _QUERY: Final = Parameter(
 _NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
 _TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
 _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
-_FORK_UPTO: Final = count_parameter("upto", "The last turn that is taken over; all, where it is left out.", 0, 10**9)
+_FORK_UPTO: Final = count_parameter("upto", "The last turn that is taken over; all are, if it is left out.", 0, 10**9)
 _TURN_NUMBER: Final = Parameter(
     name="number", doc="Of the turn, from 1.", kind="count", required=True, minimum=1, maximum=10**9
 )
