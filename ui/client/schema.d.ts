@@ -1838,29 +1838,47 @@ export interface operations {
                 content: {
                     "application/json": {
                         answer: string;
-                        citations: Record<string, never>[];
-                        context: Record<string, never>;
-                        edit_results: Record<string, never>;
-                        error: Record<string, never> | null;
+                        citations: {
+                            [key: string]: unknown;
+                        }[];
+                        context: {
+                            [key: string]: unknown;
+                        };
+                        edit_results: {
+                            [key: string]: unknown;
+                        };
+                        error: {
+                            [key: string]: unknown;
+                        } | null;
                         model: string;
                         notices: string[];
                         opened: string[];
-                        pipeline: Record<string, never>;
+                        pipeline: {
+                            [key: string]: unknown;
+                        };
                         proposals: string[];
-                        proposed_edits: Record<string, never>[];
+                        proposed_edits: {
+                            [key: string]: unknown;
+                        }[];
                         question: {
                             options?: unknown[];
                             question?: string;
                         } | null;
-                        removed: Record<string, never>[];
+                        removed: {
+                            [key: string]: unknown;
+                        }[];
                         run_id: string;
                         session_id: string;
                         /** @enum {unknown} */
                         state: "complete" | "asked" | "cancelled";
                         /** @constant */
                         success: true;
-                        usage: Record<string, never>;
-                        waiting: Record<string, never>[];
+                        usage: {
+                            [key: string]: unknown;
+                        };
+                        waiting: {
+                            [key: string]: unknown;
+                        }[];
                     };
                 };
             };
@@ -5570,10 +5588,14 @@ export interface operations {
                             effect: "read" | "write" | "destructive";
                             name: string;
                             open_world: boolean;
-                            parameters: Record<string, never>;
+                            parameters: {
+                                [key: string]: unknown;
+                            };
                             /** @enum {string} */
                             profile: "essential" | "standard" | "full";
-                            returns: Record<string, never>;
+                            returns: {
+                                [key: string]: unknown;
+                            };
                             title: string;
                         }[];
                         /** @constant */

@@ -20,7 +20,7 @@ from knapper.app import history
 from knapper.app.history import EntryKind, HistoryPage, HistoryQuery
 from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
-from knapper.jsontypes import JSONValue, objects_in
+from knapper.jsontypes import JSONValue
 from knapper.server import security, workers
 from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
@@ -289,8 +289,8 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
         if not await service.run_blocking(lambda: work_store.has_any(hub.open(vault).folder, "paused")):
             return []
         client_pipelines = await service.client_pipelines(client, vault)
-        rows = objects_in(await tasks.list_waiting_runs(service, client_pipelines))
-        return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
+        runs = await tasks.list_waiting_runs(service, client_pipelines)
+        return [{"kind": "task", "id": run.run_id, **run.as_dict()} for run in runs]
 
     return source
 

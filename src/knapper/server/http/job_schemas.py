@@ -49,25 +49,6 @@ CANCEL_TASK_CONTENT: Final = openapi.json_content(
         "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
     }
 )
-WAITING_CONTENT: Final = openapi.json_content(
-    {
-        "results": {
-            "type": "array",
-            "items": openapi.object_schema(
-                {
-                    "run_id": STRING,
-                    "task": STRING,
-                    "note": STRING,
-                    "question": STRING,
-                    "options": {"type": "array"},
-                    "at": STRING,
-                    "client": {"type": "string", "description": "On whose behalf it runs."},
-                    "session_id": {"type": "string", "description": "Empty for none, or for another client's."},
-                }
-            ),
-        }
-    }
-)
 CONTEXT_CONTENT: Final = openapi.json_content(
     {
         "notes": {

@@ -310,6 +310,12 @@ class _ReplySchemaWriter(GenerateJsonSchema):
         """Leave out the default, which is none of the reply's."""
         return self.generate_inner(schema["schema"])
 
+    def dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Say that an object of any JSON has fields; without it, the page's types take it for an empty one."""
+        described = super().dict_schema(schema)
+        has_any = "$ref" in described.get("additionalProperties", ())
+        return {**described, "additionalProperties": True} if has_any else described
+
     def datetime_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - as in its base
         """Leave out the format: some times are by the server's clock, and have no zone."""
         return dict(STRING)
