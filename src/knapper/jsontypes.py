@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,11 +22,17 @@ class Record:
     """Base of the dataclasses that every surface shows as an object with their fields, in their order."""
 
     __slots__ = ()
+    shown: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields and properties that are shown; empty for all fields."""
+
+    @classmethod
+    def shown_names(cls) -> tuple[str, ...]:
+        """Return the names of what is shown, in its order."""
+        return cls.shown or tuple(one.name for one in fields(cls))  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return the fields by name: ``{"path": "A.md", "lines": [3, 5]}``; records are objects, and tuples lists."""
-        names = (one.name for one in fields(self))  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
-        return {name: _show_field(getattr(self, name)) for name in names}
+        return {name: _show_field(getattr(self, name)) for name in self.shown_names()}
 
 
 def _show_field(value: _FieldValue) -> JSONValue:

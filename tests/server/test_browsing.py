@@ -226,3 +226,18 @@ def test_the_routes_are_held_to_the_document(tmp_path: Path) -> None:
         refused = contracts.broken_words(contract, GenerationMode.NEGATIVE, cases=10)
 
     assert told + refused == []
+
+
+@pytest.mark.parametrize("path", ["/backlinks/{path}", "/graph/{path}"])
+def test_a_reply_has_the_fields_of_the_document_each_with_the_words_below_it(tmp_path: Path, path: str) -> None:
+    with asking(tmp_path) as (_, client):
+        described = client.get("/openapi.json").json()["paths"][path]["get"]["responses"]["200"]
+        told = client.get(path.format(path="Rain.md")).json()
+
+    schema = described["content"]["application/json"]["schema"]
+    assert set(schema["required"]) <= told.keys() <= schema["properties"].keys()
+    assert schema["properties"]["success"] == {"const": True}
+    # Of a class that the reply's extends, and of the rows within.
+    assert schema["properties"]["index_stale"]["description"].startswith("Whether files changed that the index")
+    row = schema["properties"]["results" if "backlinks" in path else "nodes"]["items"]
+    assert row["properties"]["foreign"]["description"].startswith("Whether others wrote it")

@@ -194,6 +194,24 @@ def test_a_run_is_begun_and_what_became_of_it_is_told(tmp_path: Path) -> None:
     assert removed["events"][0]["event"] == "start"
 
 
+def test_the_document_has_what_a_run_shows_and_nothing_else_of_it(tmp_path: Path) -> None:
+    with serving(tmp_path, quiet()) as page:
+        assert page.post("/schedules", json={"agent": "weekly-review", "cadence": "daily"}).status_code == 201
+        assert page.post("/schedules/weekly-review/run", json={}).status_code == 202
+        last = ended(page)["last"]
+        path = page.get("/openapi.json").json()["paths"]["/schedules/{name}/run"]["post"]
+
+    reply = path["responses"]["202"]["content"]["application/json"]["schema"]
+    described, nothing = reply["properties"]["schedule"]["properties"]["last"]["anyOf"]
+    assert nothing == {"type": "null"}
+    assert set(last) == set(described["properties"]) == set(described["required"])
+    assert described["properties"]["at"] == {"type": "string"}
+    assert described["properties"]["cancelled"] == {
+        "type": "boolean",
+        "description": "Whether what is at work is to end.",
+    }
+
+
 @pytest.mark.timeout(60)
 def test_a_run_is_followed_refused_twice_and_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "CANCEL_POLL_S", 0.05)

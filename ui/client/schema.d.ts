@@ -1839,28 +1839,47 @@ export interface operations {
                 content: {
                     "application/json": {
                         answer: string;
-                        citations: Record<string, never>[];
-                        context: Record<string, never>;
-                        edit_results: Record<string, never>;
+                        citations: {
+                            [key: string]: unknown;
+                        }[];
+                        context: {
+                            [key: string]: unknown;
+                        };
+                        edit_results: {
+                            [key: string]: unknown;
+                        };
+                        error: {
+                            [key: string]: unknown;
+                        } | null;
                         model: string;
                         notices: string[];
                         opened: string[];
-                        pipeline: Record<string, never>;
+                        pipeline: {
+                            [key: string]: unknown;
+                        };
                         proposals: string[];
-                        proposed_edits: Record<string, never>[];
+                        proposed_edits: {
+                            [key: string]: unknown;
+                        }[];
                         question: {
                             options?: unknown[];
                             question?: string;
                         } | null;
-                        removed: Record<string, never>[];
+                        removed: {
+                            [key: string]: unknown;
+                        }[];
                         run_id: string;
                         session_id: string;
                         /** @enum {unknown} */
                         state: "complete" | "asked" | "cancelled";
                         /** @constant */
                         success: true;
-                        usage: Record<string, never>;
-                        waiting: Record<string, never>[];
+                        usage: {
+                            [key: string]: unknown;
+                        };
+                        waiting: {
+                            [key: string]: unknown;
+                        }[];
                     };
                 };
             };
@@ -2270,8 +2289,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        as_of: string;
+                        index_incomplete: boolean;
+                        index_stale: boolean;
                         limit: number;
+                        next_offset?: number;
+                        notes?: string[];
                         offset: number;
+                        path: string;
+                        pending: number;
                         results: {
                             foreign?: boolean;
                             links: {
@@ -2780,7 +2806,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -2845,7 +2871,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -2921,11 +2947,11 @@ export interface operations {
                 content: {
                     "application/json": {
                         as_of: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         by: "links" | "meaning" | "both";
                         edges: {
                             cosine?: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "link" | "meaning";
                             source: number;
                             target: number;
@@ -2941,6 +2967,7 @@ export interface operations {
                             tags: string[];
                             title: string;
                         }[];
+                        notes?: string[];
                         pending: number;
                         /** @constant */
                         success: true;
@@ -2969,12 +2996,12 @@ export interface operations {
                 content: {
                     "application/json": {
                         as_of: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         by: "links" | "meaning" | "both";
                         depth: number;
                         edges: {
                             cosine?: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "link" | "meaning";
                             source: number;
                             target: number;
@@ -2990,6 +3017,7 @@ export interface operations {
                             tags: string[];
                             title: string;
                         }[];
+                        notes?: string[];
                         path: string;
                         pending: number;
                         /** @constant */
@@ -3054,7 +3082,7 @@ export interface operations {
                             client: string;
                             cost_usd?: number;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "asked" | "found" | "scheduled" | "proposed" | "accepted" | "rejected" | "changed" | "undone" | "refused";
                             model?: string;
                             note_count?: number;
@@ -3280,7 +3308,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         models: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "ok" | "no_key" | "refused" | "unknown_model" | "unreachable" | "unusable";
                         /** @constant */
                         success: true;
@@ -4293,7 +4321,7 @@ export interface operations {
                         notes: {
                             nodes: string[];
                             path: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             use: "cited" | "found" | "read";
                             vault: string;
                         }[];
@@ -4456,7 +4484,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4528,7 +4556,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4625,7 +4653,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4684,7 +4712,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -4743,7 +4771,7 @@ export interface operations {
                                 proposals: number;
                                 reason: string;
                                 session_id: string;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 state: "running" | "complete" | "limit" | "asked" | "failed" | "interrupted" | "cancelled" | "held" | "nothing";
                                 tokens: number;
                             } | null;
@@ -5324,7 +5352,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -5528,7 +5556,7 @@ export interface operations {
                             default: string | number | string[] | null;
                             doc: string;
                             is_set: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "text" | "verbatim" | "path" | "url" | "count" | "choice" | "texts";
                             least?: number;
                             most?: number;
@@ -5558,14 +5586,18 @@ export interface operations {
                     "application/json": {
                         results: {
                             description: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             effect: "read" | "write" | "destructive";
                             name: string;
                             open_world: boolean;
-                            parameters: Record<string, never>;
-                            /** @enum {unknown} */
+                            parameters: {
+                                [key: string]: unknown;
+                            };
+                            /** @enum {string} */
                             profile: "essential" | "standard" | "full";
-                            returns: Record<string, never>;
+                            returns: {
+                                [key: string]: unknown;
+                            };
                             title: string;
                         }[];
                         /** @constant */

@@ -27,7 +27,7 @@ from knapper.changes.disk.storage import WorkLocks
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, SetupError, StorageError
 from knapper.index.documents import Filter
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record
 from knapper.system import private
 from knapper.vault import frontmatter
 from knapper.vault.walk import FileStat
@@ -91,9 +91,10 @@ class _StageFile(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Record):
     """An agent with a task of its own, which a session answers in the place of the chat."""
 
+    shown = ("name", "title", "summary")
     name: str
     title: str
     """For the session, and for the proposals."""
@@ -269,22 +270,31 @@ RunState = Literal["running", "complete", "limit", "asked", "failed", "interrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledRun:
+class ScheduledRun(Record):
     """What became of one time of a schedule."""
 
+    shown = ("at", "state", "session_id", "proposals", "changes", "tokens", "note", "reason", "cancelled")
     at: datetime
     state: RunState
     session_id: str = ""
-    """The session with its report, which is its id as a run, too."""
+    """The session with its report, which is its id as a run, too; empty for none."""
     proposals: int = 0
     changes: int = 0
     tokens: int = 0
     note: str = ""
-    """Path of the report's note; it may be a proposal yet."""
+    """Path of the report's note, which may be a proposal yet; empty for none."""
     reason: str = ""
-    """Why it failed, or was held."""
+    """Why it failed, or nothing was begun."""
     is_cancelled: bool = False
-    """Whether the one that is at work is to end."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Return whether what is at work is to end."""
+        return self.is_cancelled
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Return it as every surface shows it."""
+        return {**Record.as_dict(self), "at": self.at.isoformat(timespec="seconds")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,7 +377,7 @@ class Schedule:
     def as_dict(self, now: datetime) -> dict[str, JSONValue]:
         """Return it as every surface shows it."""
         last, due = self.last, self.next_at(now)
-        row: dict[str, JSONValue] = {
+        return {
             "name": self.name,
             "agent": self.agent,
             "when": self.describe(),
@@ -383,21 +393,8 @@ class Schedule:
             "results": self.results,
             "max_open": self.max_open,
             "apply": self.may_apply,
-            "last": None,
+            "last": last.as_dict() if last else None,
         }
-        if last is not None:
-            row["last"] = {
-                "at": last.at.isoformat(timespec="seconds"),
-                "state": last.state,
-                "session_id": last.session_id,
-                "proposals": last.proposals,
-                "changes": last.changes,
-                "tokens": last.tokens,
-                "note": last.note,
-                "reason": last.reason,
-                "cancelled": last.is_cancelled,
-            }
-        return row
 
     def _at_or_before(self, now: datetime) -> datetime:
         day: date = now.date()

@@ -77,7 +77,7 @@ SortKey: TypeAlias = tuple[datetime, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One step of a piece of work."""
+    """One step of a piece of work; what is empty is left out of JSON."""
 
     at: datetime
     """In UTC; a turn's is when it ended."""
@@ -86,16 +86,16 @@ class Entry:
     """Of what it is about; together with the kind there is no other."""
     work: str
     """What it belongs to: the id of a run or a session, of a proposal that none of these made, or of a change."""
-    client: str = ""
+    client: str
     """Who did it; empty where that isn't recorded."""
     text: str = ""
-    """The question, the beginning of the answer, or the reason; at most `MAX_TEXT` characters."""
+    """The question, the beginning of the answer, or the reason."""
     state: str = ""
-    """How a turn or run ended, what became of a proposal, *undone* of a change, or what was refused."""
+    """How a turn or run ended, what became of a proposal, ``undone`` of a change, or what was refused."""
     undated: bool = False
     """Whether the time is the proposal's, since an earlier version didn't record that of its rejection."""
     notes: tuple[str, ...] = ()
-    """Paths of the notes that it is about, as far as the reader may know of them."""
+    """Paths of the notes that it is about, as far as the reader may know of them; JSON has 20 at most."""
     note_count: int = 0
     """Of all, also those of a proposal that ``notes`` doesn't name."""
     session_id: str = ""
@@ -109,9 +109,10 @@ class Entry:
     """Ids of what a turn changed, or an undo took back."""
     model: str = ""
     tokens: int = 0
-    cost_usd: float | None = None
+    cost_usd: float = 0
+    """Left out where it isn't known, which is 0."""
     times: int = 0
-    """How often the same was refused, the last time at this one; 0 for once."""
+    """How often the same was refused, the last time at this one; left out for once."""
 
     @property
     def key(self) -> SortKey:
@@ -445,7 +446,7 @@ class _Reading:
             changes=tuple(strings_in(outcome.get("changes"))),
             model=str(outcome.get("model") or ""),
             tokens=tokens if isinstance(tokens, int) else 0,
-            cost_usd=float(cost) if isinstance(cost, int | float) else None,
+            cost_usd=float(cost) if isinstance(cost, int | float) else 0,
         )
 
     def _runs(self) -> Iterator[Entry]:
@@ -503,7 +504,7 @@ class _Reading:
             note_count=len(notes),
             model=run.model,
             tokens=spent.tokens,
-            cost_usd=None if spent.cost_usd is None else float(spent.cost_usd),
+            cost_usd=float(spent.cost_usd or 0),
         )
         if self._is_about_note(found):
             yield asked if is_question else found

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ from knapper.config import files
 from knapper.config.editing import SETTINGS_BY_NAME
 from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import KnapError, SetupError
-from knapper.jsontypes import is_list, object_or_empty
+from knapper.jsontypes import Record, is_list, object_or_empty
 from knapper.server import addresses
 from knapper.service import definition
 from knapper.service.definition import ServiceDefinition
@@ -522,7 +522,7 @@ _MAX_TRIALS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConnection:
+class ClientConnection(Record):
     """What is known of one client."""
 
     client: str
@@ -538,10 +538,6 @@ class ClientConnection:
     server: str = ""
     tools: int = 0
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        """Return it to a program."""
-        return {**asdict(self), "command": list(self.command)}
 
 
 def list_connections(machine: MachinePaths, *, name: str, timeout_s: float) -> list[ClientConnection]:

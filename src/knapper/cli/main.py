@@ -191,118 +191,66 @@ def discard_output(*streams: TextIO) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A command, its module, and its line in the overview."""
+    """A command, and its line in the overview."""
 
     name: str
-    module: str
     group: str
     summary: str
 
+    @property
+    def module(self) -> str:
+        """Return the module that has the command."""
+        return f"knapper.cli.commands.{self.name}"
+
 
 COMMANDS: Final = (
-    CommandEntry("setup", "knapper.cli.commands.setup", "Start", "Set up Knapper in one go."),
-    CommandEntry("index", "knapper.cli.commands.index", "Find", "Build or update the search index."),
-    CommandEntry("search", "knapper.cli.commands.search", "Find", "Search passages by words and by meaning."),
-    CommandEntry("find", "knapper.cli.commands.find", "Find", "List notes by folder, tag, property, date and words."),
-    CommandEntry("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
-    CommandEntry("agent", "knapper.cli.commands.agent", "Find", "Set an agent to work that has a task of its own."),
-    CommandEntry(
-        "schedule",
-        "knapper.cli.commands.schedule",
-        "Find",
-        "Let agents work by themselves while the server runs.",
-    ),
-    CommandEntry("run", "knapper.cli.commands.run", "Find", "Run a larger task over the notes, split into parts."),
-    CommandEntry("chat", "knapper.cli.commands.chat", "Find", "Chat with a model about the notes."),
-    CommandEntry("sessions", "knapper.cli.commands.sessions", "Find", "List, show, export and manage chat sessions."),
-    CommandEntry(
-        "presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete presets for `knap ask`."
-    ),
-    CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date as notes change."),
-    CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note or a part of it."),
-    CommandEntry("open", "knapper.cli.commands.open", "Notes", "Open a note in Obsidian or in your editor."),
-    CommandEntry("info", "knapper.cli.commands.info", "Notes", "Show a note's properties, links, tags and outline."),
-    CommandEntry("new", "knapper.cli.commands.new", "Notes", "Create a note."),
-    CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or create it."),
-    CommandEntry("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
-    CommandEntry("section", "knapper.cli.commands.section", "Notes", "Change the section under a heading."),
-    CommandEntry("props", "knapper.cli.commands.props", "Notes", "Show and change the properties of notes."),
-    CommandEntry("tags", "knapper.cli.commands.tags", "Notes", "List and rename tags."),
-    CommandEntry(
-        "links",
-        "knapper.cli.commands.links",
-        "Notes",
-        "Show incoming, outgoing and broken links, and notes without links.",
-    ),
-    CommandEntry(
-        "move", "knapper.cli.commands.move", "Notes", "Move or rename notes, files and folders, and update links."
-    ),
-    CommandEntry("rm", "knapper.cli.commands.rm", "Notes", "Move files to the trash, or restore them."),
-    CommandEntry(
-        "history",
-        "knapper.cli.commands.history",
-        "Changes",
-        "List what was asked, found, proposed and done, by pieces of work.",
-    ),
-    CommandEntry("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject proposed changes."),
-    CommandEntry("log", "knapper.cli.commands.log", "Changes", "List changes: what, by whom and why."),
-    CommandEntry("undo", "knapper.cli.commands.undo", "Changes", "Undo changes, byte for byte."),
-    CommandEntry(
-        "trust",
-        "knapper.cli.commands.trust",
-        "Changes",
-        "Show clients restricted to proposals, and lift the restriction.",
-    ),
-    CommandEntry(
-        "serve",
-        "knapper.cli.commands.serve",
-        "Serve",
-        "Serve vaults over HTTP to browsers, programs and MCP clients.",
-    ),
-    CommandEntry(
-        "service",
-        "knapper.cli.commands.service",
-        "Serve",
-        "Run the server in the background from login on.",
-    ),
-    CommandEntry(
-        "connect", "knapper.cli.commands.connect", "Serve", "Make a code that pairs Obsidian with the server."
-    ),
-    CommandEntry("clients", "knapper.cli.commands.clients", "Serve", "List, show and revoke paired devices."),
-    CommandEntry("plugin", "knapper.cli.commands.plugin", "Serve", "Install the Obsidian plugin into a vault."),
-    CommandEntry(
-        "token", "knapper.cli.commands.token", "Serve", "Show where the server's token is stored, and create tokens."
-    ),
-    CommandEntry(
-        "mcp", "knapper.cli.commands.mcp", "Serve", "Serve vaults to an MCP client over standard input and output."
-    ),
-    CommandEntry(
-        "tools", "knapper.cli.commands.tools", "Serve", "List or describe the tools that agents and clients can call."
-    ),
-    CommandEntry("tool", "knapper.cli.commands.tool", "Serve", "Call a tool with JSON arguments."),
-    CommandEntry("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault in a sandbox."),
-    CommandEntry("status", "knapper.cli.commands.status", "Check", "Show the state of the index."),
-    CommandEntry(
-        "doctor", "knapper.cli.commands.doctor", "Check", "Check the installation and the vault, and suggest fixes."
-    ),
-    CommandEntry(
-        "models", "knapper.cli.commands.models", "Check", "Show which language models are configured and reachable."
-    ),
-    CommandEntry("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
-    CommandEntry(
-        "completion",
-        "knapper.cli.commands.completion",
-        "Check",
-        "Complete commands, notes, tags and ids in your shell.",
-    ),
-    CommandEntry(
-        "e5",
-        "knapper.cli.commands.e5",
-        "Check",
-        "Make a transformer for search across languages.",
-    ),
-    CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
-    CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure how well a model carries out tasks."),
+    CommandEntry("setup", "Start", "Set up Knapper in one go."),
+    CommandEntry("index", "Find", "Build or update the search index."),
+    CommandEntry("search", "Find", "Search passages by words and by meaning."),
+    CommandEntry("find", "Find", "List notes by folder, tag, property, date and words."),
+    CommandEntry("ask", "Find", "Answer a question from the notes."),
+    CommandEntry("agent", "Find", "Set an agent to work that has a task of its own."),
+    CommandEntry("schedule", "Find", "Let agents work by themselves while the server runs."),
+    CommandEntry("run", "Find", "Run a larger task over the notes, split into parts."),
+    CommandEntry("chat", "Find", "Chat with a model about the notes."),
+    CommandEntry("sessions", "Find", "List, show, export and manage chat sessions."),
+    CommandEntry("presets", "Find", "List, show, save and delete presets for `knap ask`."),
+    CommandEntry("watch", "Find", "Keep the index up to date as notes change."),
+    CommandEntry("read", "Notes", "Show a note or a part of it."),
+    CommandEntry("open", "Notes", "Open a note in Obsidian or in your editor."),
+    CommandEntry("info", "Notes", "Show a note's properties, links, tags and outline."),
+    CommandEntry("new", "Notes", "Create a note."),
+    CommandEntry("write", "Notes", "Replace a whole note, or create it."),
+    CommandEntry("edit", "Notes", "Change text in a note."),
+    CommandEntry("section", "Notes", "Change the section under a heading."),
+    CommandEntry("props", "Notes", "Show and change the properties of notes."),
+    CommandEntry("tags", "Notes", "List and rename tags."),
+    CommandEntry("links", "Notes", "Show incoming, outgoing and broken links, and notes without links."),
+    CommandEntry("move", "Notes", "Move or rename notes, files and folders, and update links."),
+    CommandEntry("rm", "Notes", "Move files to the trash, or restore them."),
+    CommandEntry("history", "Changes", "List what was asked, found, proposed and done, by pieces of work."),
+    CommandEntry("edits", "Changes", "List, show, accept and reject proposed changes."),
+    CommandEntry("log", "Changes", "List changes: what, by whom and why."),
+    CommandEntry("undo", "Changes", "Undo changes, byte for byte."),
+    CommandEntry("trust", "Changes", "Show clients restricted to proposals, and lift the restriction."),
+    CommandEntry("serve", "Serve", "Serve vaults over HTTP to browsers, programs and MCP clients."),
+    CommandEntry("service", "Serve", "Run the server in the background from login on."),
+    CommandEntry("connect", "Serve", "Make a code that pairs Obsidian with the server."),
+    CommandEntry("clients", "Serve", "List, show and revoke paired devices."),
+    CommandEntry("plugin", "Serve", "Install the Obsidian plugin into a vault."),
+    CommandEntry("token", "Serve", "Show where the server's token is stored, and create tokens."),
+    CommandEntry("mcp", "Serve", "Serve vaults to an MCP client over standard input and output."),
+    CommandEntry("tools", "Serve", "List or describe the tools that agents and clients can call."),
+    CommandEntry("tool", "Serve", "Call a tool with JSON arguments."),
+    CommandEntry("script", "Serve", "Run a Python script over the vault in a sandbox."),
+    CommandEntry("status", "Check", "Show the state of the index."),
+    CommandEntry("doctor", "Check", "Check the installation and the vault, and suggest fixes."),
+    CommandEntry("models", "Check", "Show which language models are configured and reachable."),
+    CommandEntry("config", "Check", "Show every setting and where it comes from."),
+    CommandEntry("completion", "Check", "Complete commands, notes, tags and ids in your shell."),
+    CommandEntry("e5", "Check", "Make a transformer for search across languages."),
+    CommandEntry("eval", "Check", "Measure how well search finds judged notes."),
+    CommandEntry("bench", "Check", "Measure how well a model carries out tasks."),
 )
 """Every command; the overview lists groups in the order of their first entry here."""
 

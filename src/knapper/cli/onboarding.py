@@ -27,6 +27,7 @@ from knapper.config import declarations, editing
 from knapper.errors import BadInput, KnapError, SetupError, StorageError
 from knapper.extras import ExtraName
 from knapper.index.documents import Filter
+from knapper.jsontypes import Record
 from knapper.server.mcp import clients, install
 from knapper.system import private
 from knapper.vault import obsidian
@@ -60,7 +61,7 @@ _NOT_FOR_CHAT: Final = ("embed", "bge", "minilm", "rerank", "whisper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
+class StepReport(Record):
     """What a step came to."""
 
     step: str
@@ -69,10 +70,6 @@ class StepReport:
     undo: str = ""
     """The command that takes it back; empty where there is nothing to take back."""
     hint: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        """Return it to a program."""
-        return {"step": self.step, "state": self.state, "text": self.text, "undo": self.undo, "hint": self.hint}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,13 @@
 """Tool specifications: their schemas, checked calls by name, and the table of tools."""
 
+import ast
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import (
     Annotated,
     Any,
@@ -21,7 +23,8 @@ from typing import (
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
-from typing_extensions import is_typeddict
+from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import TypedDict, is_typeddict
 
 from knapper import extras
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
@@ -199,8 +202,43 @@ def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONVal
 @cache
 def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
     """Return the JSON Schema of what a tool answers when it succeeds."""
-    json_schema = TypeAdapter(answer_type(row)).json_schema(mode="serialization")
-    return {"type": "object", **_simplify_object(json_schema)}
+    return {"type": "object", **type_schema(answer_type(row))}
+
+
+def type_schema(kind: Any, writer: type[GenerateJsonSchema] = GenerateJsonSchema) -> dict[str, JSONValue]:  # noqa: ANN401 - a type, or what stands for one
+    """Return the JSON Schema of a type's values as JSON shows them.
+
+    Args:
+        kind: A TypedDict, a dataclass, or a type made of such: ``list[NotePreview]``.
+        writer: Writes the schema.
+    """
+    return _simplify_object(TypeAdapter[Any](kind).json_schema(mode="serialization", schema_generator=writer))
+
+
+@cache
+def field_docs(shape: type) -> dict[str, str]:
+    """Return the docstrings below the fields of a TypedDict or a dataclass, and of those that it extends."""
+    docs: dict[str, str] = {}
+    for base in (*shape.__bases__, *getattr(shape, "__orig_bases__", ())):
+        origin = get_origin(base) or base
+        docs |= field_docs(origin) if is_typeddict(origin) or is_dataclass(origin) else {}
+    return docs | _module_field_docs(shape.__module__).get(shape.__name__, {})
+
+
+@cache
+def _module_field_docs(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of fields by class; a module is parsed once, which takes longer than all else of it."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: dict(_find_field_docs(node.body)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _find_field_docs(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for statement, below in pairwise(body):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, _join_lines(text)
+            case _:
+                pass
 
 
 def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
@@ -459,6 +497,21 @@ def _error_path(value: object, location: Sequence[int | str]) -> Iterator[int | 
         value = node
 
 
+class DescribedTool(TypedDict):
+    """A tool as a program lists it."""
+
+    name: str
+    title: str
+    description: str
+    effect: ToolEffect
+    profile: ToolProfile
+    open_world: bool
+    parameters: dict[str, JsonValue]
+    """JSON Schema of the arguments."""
+    returns: dict[str, JsonValue]
+    """JSON Schema of the answer."""
+
+
 VaultOpener = Callable[[str], Context]
 """Opens a vault by name for the client that calls; empty for the default one."""
 _VAULT_PARAMETER: Final = "vault"
@@ -524,6 +577,19 @@ class ToolTable:
             vaults: Names of those that the reader may open, the default one first; None for all.
         """
         return add_vault_parameter(parameter_schema(row, brief=brief), self._vaults if vaults is None else vaults)
+
+    def describe(self, row: ToolSpec, vaults: Sequence[str] | None = None) -> DescribedTool:
+        """Describe a tool for a program; *vaults* is as for `parameters`."""
+        return {
+            "name": row.name,
+            "title": row.title,
+            "description": describe(row),
+            "effect": row.effect,
+            "profile": row.profile,
+            "open_world": row.open_world,
+            "parameters": self.parameters(row, vaults=vaults),
+            "returns": answer_schema(row),
+        }
 
     def call(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
         """Call a tool.

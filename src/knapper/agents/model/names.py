@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 import httpx2
 
 from knapper.errors import SetupError
-from knapper.jsontypes import JSONValue, is_object, loads, objects_in, one_of
+from knapper.jsontypes import JSONValue, Record, is_object, loads, objects_in, one_of
 
 Provider = Literal["ollama", "openai", "anthropic", "fireworks", "openrouter", "compatible"]
 """``compatible`` is any server that speaks OpenAI's protocol."""
@@ -176,17 +176,19 @@ _BASE_URLS: Final[dict[Provider, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelServerStatus:
+class ModelServerStatus(Record):
     """The status of a model's server."""
 
     state: ServerState
+    """What came of asking."""
     text: str
+    """The same in words."""
     models: tuple[str, ...] = ()
-    """The models that the server lists."""
+    """Names of those that the server lists, of which 200 are shown at most; some may not be for chat."""
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
-        return {"state": self.state, "text": self.text, "models": [*self.models[:MAX_LISTED]]}
+        return {**Record.as_dict(self), "models": [*self.models[:MAX_LISTED]]}
 
 
 def check_server(model: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> ModelServerStatus:

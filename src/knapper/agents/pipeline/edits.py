@@ -158,9 +158,10 @@ class EditFailure(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditResults:
+class EditResults(Record):
     """The number of edits that could be made, and the failures of the others."""
 
+    shown = ("success", "failed", "failures")
     success: int = 0
     failures: tuple[EditFailure, ...] = ()
 
@@ -168,14 +169,6 @@ class EditResults:
     def failed(self) -> int:
         """Return the number of edits that couldn't be made."""
         return len(self.failures)
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {
-            "success": self.success,
-            "failed": self.failed,
-            "failures": [one.as_dict() for one in self.failures],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

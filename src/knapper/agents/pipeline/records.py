@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
+from pydantic import JsonValue
+
 from knapper.agents.events import BaseEvent, Event
 from knapper.agents.pipeline import scopes
 from knapper.errors import BadInput, RefusedError, SetupError
@@ -349,26 +351,29 @@ class PipelineOutcome(BaseEvent):
     state: PipelineState
     answer: str
     """The task's answer, or the other agents' findings where the task agent is switched off."""
-    pipeline: dict[str, JSONValue]
-    """As `PipelineContext` returns it."""
-    context: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
-    proposed_edits: list[JSONValue] = field(default_factory=list[JSONValue])
-    edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
-    proposals: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Ids of the new proposal and of those whose pending blocks were changed."""
-    waiting: list[JSONValue] = field(default_factory=list[JSONValue])
-    """The same proposals, each with where a person decides on it: ``proposal_id``, ``message``, ``review_command``."""
-    opened: list[JSONValue] = field(default_factory=list[JSONValue])
-    citations: list[JSONValue] = field(default_factory=list[JSONValue])
-    removed: list[JSONValue] = field(default_factory=list[JSONValue])
+    pipeline: dict[str, JsonValue]
+    """What scout and web found, and tokens by agent."""
+    context: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """The notes that the task was done with, as /ask/context shows them."""
+    proposed_edits: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])
+    edit_results: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """How many edits could be made, and why others couldn't."""
+    proposals: list[str] = field(default_factory=list[str])
+    """Ids of the new proposal and of those whose pending blocks were changed; see /proposals."""
+    waiting: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])
+    """The same, each with ``proposal_id``, ``message``, ``review_command`` and, from a server, ``review_url``."""
+    opened: list[str] = field(default_factory=list[str])
+    """Notes to be opened for the person."""
+    citations: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])
+    removed: list[dict[str, JsonValue]] = field(default_factory=list[dict[str, JsonValue]])
     """Citations that were removed, each with the reason."""
-    question: dict[str, JSONValue] | None = None
+    question: dict[str, JsonValue] | None = None
     """The question to the person; the run continues with the answer."""
-    notices: list[JSONValue] = field(default_factory=list[JSONValue])
-    usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    notices: list[str] = field(default_factory=list[str])
+    usage: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     model: str = ""
     session_id: str = ""
-    error: dict[str, JSONValue] | None = None
+    error: dict[str, JsonValue] | None = None
 
     def check(self) -> None:
         """Check that the run has not failed.

@@ -65,7 +65,7 @@ _LEGACY_SCOPES: Final[Mapping[str, ContextScopeConfig]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditRules:
+class EditRules(Record):
     """What a model may do, and to which notes."""
 
     editable: EditableScope = "context"

@@ -14,13 +14,13 @@ from knapper.agents.sessions import store
 from knapper.agents.work_store import WorkStore, client_key
 from knapper.changes.disk.storage import WorkLocks
 from knapper.errors import BadInput, NotFound
-from knapper.jsontypes import JSONValue, object_or_empty
+from knapper.jsontypes import JSONValue, Record, object_or_empty
 
 _MAX_PRESET_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentToggles:
+class AgentToggles(Record):
     """The agents that are switched on: scout, web search and task.
 
     Raises:
@@ -36,14 +36,10 @@ class AgentToggles:
         if not (self.scout or self.web or self.task):
             raise BadInput("no agent is switched on", hint="switch on scout, web or task", code="no_agent")
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return them in the shape that every surface shows."""
-        return {"scout": self.scout, "web": self.web, "task": self.task}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """A named choice of notes and rules."""
+class Preset(Record):
+    """A named choice of notes and rules, as every surface shows it and the file stores it."""
 
     name: str
     scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
@@ -51,17 +47,6 @@ class Preset:
     added: tuple[str, ...] = ()
     """Notes that the person added by hand."""
     toggles: AgentToggles = field(default_factory=AgentToggles)
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows and the file stores."""
-        added: list[JSONValue] = [*self.added]
-        return {
-            "name": self.name,
-            "scope": self.scope.as_dict(),
-            "rules": self.rules.as_dict(),
-            "added": added,
-            "toggles": self.toggles.as_dict(),
-        }
 
 
 class Presets:

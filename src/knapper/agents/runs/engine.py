@@ -30,7 +30,7 @@ from knapper.agents.runs.model import (
 from knapper.agents.runs.store import RunStore
 from knapper.codemode.tasks import ModelSpend, RegenerationBudget, Thresholds
 from knapper.errors import NotFound, RefusedError, SetupError, StorageError
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import Record
 from knapper.tools.context import Context
 
 Share = Literal["work", "answer"]
@@ -219,9 +219,10 @@ _MAX_STRATEGY_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class Strategy(Record):
     """A strategy for a kind of task."""
 
+    shown = ("name", "summary", "own")
     name: str
     summary: str
     """The kind of task that it fits, in one line."""
@@ -231,10 +232,6 @@ class Strategy:
     """Parts that such tasks usually have."""
     own: bool = False
     """Whether it is the person's own."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {"name": self.name, "summary": self.summary, "own": self.own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from knapper.agents.events import BaseEvent, Error, Notice, Usage
-from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue, Record
@@ -36,9 +35,10 @@ A node that found nothing depends on it, and so does one whose script called too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRef:
+class SourceRef(Record):
     """A range of lines of a note that was used, with the note's hash at that time."""
 
+    shown = ("vault", "path", "start_line", "end_line", "hash")
     path: str
     hash: str
     vault: str = ""
@@ -47,21 +47,32 @@ class SourceRef:
     """1-based lines; 0 for the whole note."""
     last: int = 0
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        return {
-            "vault": self.vault,
-            "path": self.path,
-            "start_line": self.first,
-            "end_line": self.last,
-            "hash": self.hash,
-        }
+    @property
+    def start_line(self) -> int:
+        """Return the first line, from 1; 0 for the whole note."""
+        return self.first
+
+    @property
+    def end_line(self) -> int:
+        """Return the last line."""
+        return self.last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetrievedContext:
-    """The result of the retrieval for a node."""
+class RetrievedContext(Record):
+    """The result of the retrieval for a node, which is shown without the context's text."""
 
+    shown = (
+        "score",
+        "parts",
+        "confidence",
+        "tier",
+        "script",
+        "attempts",
+        "sources",
+        "context_chars",
+        "notes",
+    )
     context: str
     sources: tuple[SourceRef, ...] = ()
     """Passages that can be cited."""
@@ -77,7 +88,7 @@ class RetrievedContext:
     """Empty where the first attempt was good enough; A, B or C otherwise."""
     script: str = ""
     attempts: tuple[dict[str, JsonValue], ...] = ()
-    """Each script with its outcome and score."""
+    """Each script with its outcome: step, kind, error, score, calls, wall_s, usage, script."""
     notes: tuple[str, ...] = ()
     """Notes for the person about the retrieval."""
     checkpoint: str = ""
@@ -99,25 +110,22 @@ class RetrievedContext:
         """Return every note that the result depends on."""
         return (*self.sources, *self.reads)
 
+    @property
+    def context_chars(self) -> int:
+        """Return how long the context is."""
+        return len(self.context)
+
     def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows, without the context's text."""
-        return {
-            "score": round(self.score, 4),
-            "parts": {name: round(value, 4) for name, value in self.parts.items()},
-            "confidence": self.confidence,
-            "tier": self.tier,
-            "script": self.script,
-            "attempts": [*self.attempts],
-            "sources": [one.as_dict() for one in self.sources],
-            "context_chars": len(self.context),
-            "notes": [*self.notes],
-        }
+        """Return it in the shape that every surface shows."""
+        parts: dict[str, JSONValue] = {name: round(value, 4) for name, value in self.parts.items()}
+        return {**Record.as_dict(self), "score": round(self.score, 4), "parts": parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeQuestion(Record):
     """A question to a person about a node."""
 
+    shown = ("question", "options", "answer", "unattended")
     question: str
     options: tuple[str, ...] = ()
     answer: str = ""
@@ -126,12 +134,6 @@ class NodeQuestion(Record):
     """Whether nobody was there to answer, so that the node continued without."""
     settled: bool = False
     """Whether the answer was acted on."""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
-        shown = Record.as_dict(self)
-        del shown["settled"]
-        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +283,7 @@ class UsedNote(Record):
     """Empty for the run's own vault."""
     path: str
     use: NoteUse
+    """Cited by an answer, found by a retrieval, or looked at: the closest of them."""
     nodes: tuple[str, ...]
     """The nodes that used it so."""
 
@@ -325,6 +328,7 @@ class RunLimits(Record):
         BadInput: A number is out of its range.
     """
 
+    shown = ("depth", "nodes", "seconds", "tokens", "cents", "parallel")
     depth: int = 3
     """Levels below the task."""
     nodes: int = 50
@@ -350,12 +354,6 @@ class RunLimits(Record):
             raise BadInput("a limit of tokens or cents is below 0", hint="give 0 for no limit")
         if not 0 < self.kept < 1:
             raise BadInput(f"the share kept for the answer is {self.kept:g}", hint="give more than 0 and less than 1")
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return them in the shape that every surface shows."""
-        shown = Record.as_dict(self)
-        del shown["kept"]
-        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,11 +498,6 @@ RunEventSink = Callable[[RunEvent], None]
 def total_spent(nodes: Iterable[RunNode]) -> ModelSpend:
     """Return the total cost of nodes; each counts only its own cost."""
     return sum((node.spent for node in nodes), ModelSpend())
-
-
-def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
-    """Return the event that reports what nodes cost."""
-    return usage.make_usage_event(total_spent(nodes))
 
 
 def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:

@@ -184,7 +184,7 @@ def macos_rename(libc: Any) -> NativeRename | None:  # noqa: ANN401 (a loaded li
 
 
 def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRename:  # noqa: ANN401 (a loaded library has no type)
-    """Rename with ``ReplaceFileW``, which keeps rights and dates of what it replaces; run under Wine, not on Windows."""
+    """Rename with ``ReplaceFileW``, which keeps rights and dates; run under Wine, never on Windows itself."""
 
     def rename(source: Path, target: Path, manner: RenameMode) -> None:
         old = _old_name(source)

@@ -8,7 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -60,17 +60,8 @@ class Difference:
 
     def as_dict(self) -> dict[str, float]:
         """Return it in the shape of ``--json``."""
-        return {
-            "before": round(self.before, 4),
-            "now": round(self.now, 4),
-            "difference": round(self.now - self.before, 4),
-            "low": round(self.low, 4),
-            "high": round(self.high, 4),
-            "p": round(self.p, 4),
-            "better": self.better,
-            "equal": self.equal,
-            "worse": self.worse,
-        }
+        rounded = {name: round(value, 4) for name, value in asdict(self).items()}
+        return {**rounded, "difference": round(self.now - self.before, 4)}
 
 
 def read_measures(file: Path) -> Measures:

@@ -43,18 +43,7 @@ def command(global_options: GlobalOptions, name: str, **own: Unpack[ToolsOptions
 
     table = tables.build_table()
     rows = [table.find(name)] if name else list(table.listed_tools(own["profile"]))
-    descriptions = [
-        {
-            "name": row.name,
-            "title": row.title,
-            "effect": row.effect,
-            "profile": row.profile,
-            "description": registry.describe(row),
-            "parameters": table.parameters(row),
-            "returns": registry.answer_schema(row),
-        }
-        for row in rows
-    ]
+    descriptions = [table.describe(row) for row in rows]
     if global_options.as_json:
         output.write_json(
             {"success": True, **(descriptions[0] if name else {"results": descriptions, "total": len(descriptions)})}

@@ -34,7 +34,7 @@ from knapper.server.http.binding import (
     ToolInvoker,
     ToolRoute,
 )
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
+from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
 from knapper.server.logs import RequestTracing
 from knapper.server.readers import ReaderPool
 from knapper.server.security import (
@@ -59,18 +59,6 @@ if TYPE_CHECKING:
 
 
 TOOLS_PATH: Final = "/tools"
-_TOOL_SCHEMA: Final = openapi.object_schema(
-    {
-        "name": STRING,
-        "title": STRING,
-        "description": STRING,
-        "effect": {"enum": ["read", "write", "destructive"]},
-        "profile": {"enum": ["essential", "standard", "full"]},
-        "open_world": BOOLEAN,
-        "parameters": {"type": "object", "description": "JSON Schema of the arguments."},
-        "returns": {"type": "object", "description": "JSON Schema of the answer."},
-    }
-)
 LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "operationId": "get_tools",
     "tags": ["tools"],
@@ -79,7 +67,7 @@ LIST_TOOLS_OPERATION: Final[dict[str, Any]] = {
     "responses": {
         "200": {
             "description": "All of them.",
-            "content": openapi.json_content({"results": {"type": "array", "items": _TOOL_SCHEMA}, "total": INTEGER}),
+            "content": openapi.json_content({"results": list[registry.DescribedTool], "total": INTEGER}),
         },
         **openapi.error_responses(),
     },
@@ -98,19 +86,7 @@ def make_list_endpoint(invoker: ToolInvoker) -> Callable[[Request], Awaitable[Re
 
     async def endpoint(request: Request) -> Response:
         table, vaults = invoker.hub.table, invoker.hub.names_for(security.client_of(request.scope))
-        rows: list[JSONValue] = [
-            {
-                "name": row.name,
-                "title": row.title,
-                "description": registry.describe(row),
-                "effect": row.effect,
-                "profile": row.profile,
-                "open_world": row.open_world,
-                "parameters": table.parameters(row, vaults=vaults),
-                "returns": registry.answer_schema(row),
-            }
-            for row in table.specs
-        ]
+        rows = [table.describe(row, vaults) for row in table.specs]
         return security.JsonReply({"success": True, "results": rows, "total": len(rows)})
 
     return endpoint

@@ -215,6 +215,11 @@ class Parameter:
         return {"enum": [*self.choices, *([None] if or_none else [])]}
 
 
+def count_parameter(name: str, doc: str, least: int, most: int) -> Parameter:
+    """Return a parameter that is a whole number in a range, and may be left out."""
+    return Parameter(name=name, doc=doc, kind="count", minimum=least, maximum=most)
+
+
 VAULT_PARAMETER: Final = Parameter(name="vault", doc="Which vault; the first one where it is left out.")
 ANY_VAULT: Final = (
     Parameter(name="vault", doc="Counts for nothing here; a program may send it with each of its requests."),

@@ -17,9 +17,11 @@ from knapper.errors import BadInput
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
+from knapper.server.http.binding import PAGE_LIMIT, VAULT_PARAMETER, Parameter, count_parameter
+from knapper.server.http.openapi import STRING, RouteSpec
 from knapper.tools import answers, links, proposals
+from knapper.tools.shapes.read import LinkingNotePage, NoteGraph, NoteSurroundings
+from knapper.tools.shapes.write import PendingBlockList
 from knapper.vault import files, paths
 
 if TYPE_CHECKING:
@@ -85,15 +87,9 @@ _BY_PARAMETER: Final = Parameter(
     choices=links.GRAPH_TIES,
 )
 _GRAPH_PARAMETERS: Final = (
-    Parameter(name="depth", doc="Steps from the note; 2 where it is left out.", kind="count", minimum=1, maximum=3),
+    count_parameter("depth", "Steps from the note; 2 where it is left out.", 1, 3),
     _BY_PARAMETER,
-    Parameter(
-        name="limit",
-        doc="Most notes; 300 where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=links.MAX_GRAPH_NODES,
-    ),
+    count_parameter("limit", "Most notes; 300 where it is left out.", 1, links.MAX_GRAPH_NODES),
     VAULT_PARAMETER,
 )
 _BETWEEN_PARAMETERS: Final = (
@@ -101,80 +97,10 @@ _BETWEEN_PARAMETERS: Final = (
     _BY_PARAMETER,
     VAULT_PARAMETER,
 )
-_NODE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "path": STRING,
-        "title": STRING,
-        "depth": {**INTEGER, "description": "Steps from the note in the middle; 1 where there is none."},
-        "tags": {"type": "array", "items": STRING},
-        "foreign": {"type": "boolean", "description": "Whether others wrote it; then its tags aren't told."},
-    },
-    "required": ["path", "title", "depth", "tags"],
-}
-_EDGE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "source": {**INTEGER, "description": "The place of its beginning among the nodes, from 0."},
-        "target": INTEGER,
-        "kind": {"enum": ["link", "meaning"]},
-        "cosine": {"type": "number", "description": "Nearness in meaning."},
-    },
-    "required": ["source", "target", "kind"],
-}
 _BACKLINK_PARAMETERS: Final = (
-    Parameter(
-        name="limit",
-        doc=f"Most notes; {PAGE_LIMIT} where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=1_000,
-    ),
-    Parameter(name="offset", doc="How many to skip.", kind="count", maximum=answers.MAX_OFFSET),
+    count_parameter("limit", f"Most notes; {PAGE_LIMIT} where it is left out.", 1, 1_000),
+    count_parameter("offset", "How many to skip.", 0, answers.MAX_OFFSET),
     VAULT_PARAMETER,
-)
-_LINK_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "line": INTEGER,
-        "text": {**STRING, "description": "The line, without the space around it."},
-        "is_embed": BOOLEAN,
-    }
-)
-_BACKLINK_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "path": STRING,
-        "title": STRING,
-        "links": {"type": "array", "items": dict(_LINK_SCHEMA)},
-        "foreign": {"type": "boolean", "description": "Whether others wrote it."},
-    },
-    "required": ["path", "title", "links"],
-}
-_BACKLINK_CONTENT: Final = openapi.page_content("results", _BACKLINK_SCHEMA)
-_GRAPH_PROPERTIES: Final[Mapping[str, Any]] = {
-    "by": {"enum": [*links.GRAPH_TIES]},
-    "nodes": {"type": "array", "items": dict(_NODE_SCHEMA)},
-    "edges": {"type": "array", "items": dict(_EDGE_SCHEMA)},
-    "index_stale": BOOLEAN,
-    "as_of": STRING,
-    "index_incomplete": BOOLEAN,
-    "pending": INTEGER,
-}
-_GRAPH_CONTENT: Final = openapi.json_content(
-    {
-        "path": STRING,
-        "depth": INTEGER,
-        "limit": INTEGER,
-        "is_complete": {"type": "boolean", "description": "Whether the limit left none out."},
-        **_GRAPH_PROPERTIES,
-    }
-)
-_BETWEEN_CONTENT: Final = openapi.json_content(
-    {
-        "is_complete": {"type": "boolean", "description": "Whether the meaning of all was compared."},
-        "missing": {**INTEGER, "description": "How many paths no visible note has."},
-        **_GRAPH_PROPERTIES,
-    }
 )
 
 
@@ -281,11 +207,11 @@ def _link_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
         by: links.GraphTies = args.choice("by", links.GRAPH_TIES, "links")
         return await read(request, args, lambda context: links.graph_between(context, names, by=by))
 
-    bind, by_path = openapi.bind_route, "{path:path}"
+    bind, content, by_path = openapi.bind_route, openapi.type_content, "{path:path}"
     return (
-        bind("GET", f"/backlinks/{by_path}", "notes", list_backlinks, _BACKLINK_PARAMETERS, _BACKLINK_CONTENT),
-        bind("GET", f"/graph/{by_path}", "graph", show_around, _GRAPH_PARAMETERS, _GRAPH_CONTENT),
-        bind("POST", "/graph", "graph", show_between, _BETWEEN_PARAMETERS, _BETWEEN_CONTENT),
+        bind("GET", f"/backlinks/{by_path}", "notes", list_backlinks, _BACKLINK_PARAMETERS, content(LinkingNotePage)),
+        bind("GET", f"/graph/{by_path}", "graph", show_around, _GRAPH_PARAMETERS, content(NoteSurroundings)),
+        bind("POST", "/graph", "graph", show_between, _BETWEEN_PARAMETERS, content(NoteGraph)),
     )
 
 
@@ -363,27 +289,6 @@ _HUNKS: Final = Parameter(
 )
 _APPLIED_PARAMETERS: Final = (_HUNKS, VAULT_PARAMETER)
 _DECIDE_PARAMETERS: Final = (_PATH, _IDS, _HASH, _DRY_RUN, VAULT_PARAMETER)
-
-_BLOCK_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "id": STRING,
-        "type": {"type": ["string", "null"], "description": "What its edit does: add, delete or replace."},
-        "line": INTEGER,
-        "before": STRING,
-        "after": STRING,
-        "problem": {"type": "string", "description": "Why it can't be decided, such as that it was edited by hand."},
-    },
-    "required": ["id", "type", "line", "before", "after"],
-}
-LIST_CONTENT: Final = openapi.json_content(
-    {
-        "path": STRING,
-        "hash": {"type": "string", "description": "Of the whole note."},
-        "results": {"type": "array", "items": _BLOCK_SCHEMA},
-        "total": INTEGER,
-    }
-)
 WRITE_CONTENT: Final = openapi.json_content({"status": {"enum": ["applied", "planned"]}})
 
 
@@ -401,7 +306,7 @@ def mount_blocks(hub: Hub, threads: WorkerThreads) -> Mount:
     specs = (
         bind("POST", f"{proposal}/draw", "proposals", routes.draw, _DRAW_PARAMETERS, WRITE_CONTENT),
         bind("POST", f"{proposal}/applied", "proposals", routes.record_applied, _APPLIED_PARAMETERS, applied_content),
-        bind("GET", "/blocks", _TAG, routes.list_all, _LIST_PARAMETERS, LIST_CONTENT),
+        bind("GET", "/blocks", _TAG, routes.list_all, _LIST_PARAMETERS, openapi.type_content(PendingBlockList)),
         bind("POST", "/blocks/accept", _TAG, routes.accept, _DECIDE_PARAMETERS, WRITE_CONTENT),
         bind("POST", "/blocks/reject", _TAG, routes.reject, _DECIDE_PARAMETERS, WRITE_CONTENT),
     )

@@ -12,11 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.sessions import store
+from knapper.agents.stages import Stage
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
-from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import (
     BOOLEAN,
     INTEGER,
@@ -70,9 +71,7 @@ STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
     "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
 )
-AGENTS_CONTENT: Final = json_content(
-    {"results": {"type": "array", "items": object_schema({"name": STRING, "title": STRING, "summary": STRING})}}
-)
+AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
     {
@@ -249,9 +248,7 @@ _QUERY: Final = Parameter(
 _NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
 _TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
 _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
-_FORK_UPTO: Final = Parameter(
-    name="upto", doc="The last turn that is taken over; all are, where it is left out.", kind="count", maximum=10**9
-)
+_FORK_UPTO: Final = count_parameter("upto", "The last turn that is taken over; all are, if it is left out.", 0, 10**9)
 _TURN_NUMBER: Final = Parameter(
     name="number", doc="Of the turn, from 1.", kind="count", required=True, minimum=1, maximum=10**9
 )
@@ -450,19 +447,9 @@ _CHAT_MODEL: Final = Parameter(
     name="model", doc="The model that answers; one of the configuration, unless a person asks.", maximum=500
 )
 _CAPS: Final = (
-    Parameter(
-        name="rounds",
-        doc="Rounds of tool calls at most; only lowers the owner's limit.",
-        kind="count",
-        minimum=1,
-        maximum=100,
-    ),
-    Parameter(
-        name="calls", doc="Tool calls at most; only lowers the owner's limit.", kind="count", minimum=1, maximum=10_000
-    ),
-    Parameter(
-        name="tokens", doc="Tokens at most; only lowers the owner's limit.", kind="count", minimum=1, maximum=10**9
-    ),
+    count_parameter("rounds", "Rounds of tool calls at most; only lowers the owner's limit.", 1, 100),
+    count_parameter("calls", "Tool calls at most; only lowers the owner's limit.", 1, 10_000),
+    count_parameter("tokens", "Tokens at most; only lowers the owner's limit.", 1, 10**9),
     Parameter(
         name="minutes",
         doc="How long it may take; only lowers the owner's limit.",
@@ -470,12 +457,11 @@ _CAPS: Final = (
         minimum=0.01,
         maximum=1_440,
     ),
-    Parameter(
-        name="cents",
-        doc="What it may cost, in cents of a US dollar, where the price is known; only lowers the owner's limit.",
-        kind="count",
-        minimum=1,
-        maximum=10**6,
+    count_parameter(
+        "cents",
+        "What it may cost, in cents of a US dollar, where the price is known; only lowers the owner's limit.",
+        1,
+        10**6,
     ),
 )
 _BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, _CHAT_MODEL, *_CAPS, _DEBUG, VAULT_PARAMETER)
@@ -494,8 +480,7 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
         """
         del args
         stages, _problems = await service.run_blocking(clients.open_stages(service.clients.hub).all)
-        rows: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
-        return {"results": rows}
+        return {"results": [one.as_dict() for one in stages]}
 
     async def tell(request: Request, args: RequestArguments) -> Response:
         """Stream the events of a turn.

@@ -21,13 +21,13 @@ from knapper.app import history
 from knapper.app.history import EntryKind, HistoryPage, HistoryQuery
 from knapper.app.schedules import list_visible
 from knapper.errors import NotFound, StorageError
-from knapper.jsontypes import JSONValue, objects_in
+from knapper.jsontypes import JSONValue
 from knapper.server import logs, security, workers
 from knapper.server.http import background, openapi, schedules, tasks
 from knapper.server.http.app import Mount
 from knapper.server.http.background import ServerSentEvent
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 from knapper.tools import answers, journal, proposals
 
 if TYPE_CHECKING:
@@ -301,8 +301,8 @@ def task_source(hub: Hub, service: JobService) -> WaitingSource:
         if not await service.run_blocking(lambda: work_store.has_any(hub.open(vault).folder, "paused")):
             return []
         client_pipelines = await service.client_pipelines(client, vault)
-        rows = objects_in(await tasks.list_waiting_runs(service, client_pipelines))
-        return [{"kind": "task", "id": row["run_id"], **row} for row in rows]
+        runs = await tasks.list_waiting_runs(service, client_pipelines)
+        return [{"kind": "task", "id": run.run_id, **run.as_dict()} for run in runs]
 
     return source
 
@@ -337,13 +337,7 @@ def _list_questions(client_runs: ClientRuns) -> list[dict[str, JSONValue]]:
 
 
 _HISTORY_PARAMETERS: Final = (
-    Parameter(
-        name="limit",
-        doc=f"How many at most; {history.LIMIT} where it is left out.",
-        kind="count",
-        minimum=1,
-        maximum=500,
-    ),
+    count_parameter("limit", f"How many at most; {history.LIMIT} where it is left out.", 1, 500),
     Parameter(name="before", doc="Only what was before a time, or the `next` of another page."),
     Parameter(name="since", doc="Only from this time on, such as 2026-01-31T12:00.", maximum=100),
     Parameter(name="client", doc="Only steps of this client.", maximum=200),
@@ -352,47 +346,13 @@ _HISTORY_PARAMETERS: Final = (
     Parameter(name="note", doc="Only steps about this note, by its path or name, or about notes below this folder."),
     VAULT_PARAMETER,
 )
-_ENTRY_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "description": "One step; what is empty is left out.",
-    "properties": {
-        "at": {**STRING, "description": "When, in UTC; of a turn, when it ended."},
-        "kind": {"enum": [*history.KINDS]},
-        "id": {**STRING, "description": "Together with the kind there is no other."},
-        "work": {**STRING, "description": "What it belongs to: the id of a run, session, proposal or change."},
-        "client": {**STRING, "description": "Who did it; empty where that isn't recorded."},
-        "text": {**STRING, "description": "The question, the beginning of the answer, or the reason."},
-        "state": {
-            **STRING,
-            "description": "How it ended, what became of a proposal, `undone` of a change, or what was refused.",
-        },
-        "undated": {
-            "type": "boolean",
-            "description": "The time is the proposal's: an earlier version didn't record that of its rejection.",
-        },
-        "notes": {**STRINGS, "description": f"Notes that it is about, {history.MAX_NOTES} at most."},
-        "note_count": INTEGER,
-        "session_id": STRING,
-        "run_id": STRING,
-        "schedule": STRING,
-        "proposal_id": STRING,
-        "change_id": STRING,
-        "proposals": {**STRINGS, "description": "What a turn proposed."},
-        "changes": {**STRINGS, "description": "What a turn changed, or an undo took back."},
-        "model": STRING,
-        "tokens": INTEGER,
-        "cost_usd": {"type": "number"},
-        "times": {"type": "integer", "description": "How often the same was refused; left out for once."},
-    },
-    "required": ["at", "kind", "id", "work", "client"],
-}
 _HISTORY_CONTENT: Final = openapi.json_content(
     {
-        "results": {"type": "array", "items": _ENTRY_SCHEMA},
+        "results": list[history.Entry],
         "limit": INTEGER,
         "more": BOOLEAN,
         "next": {**STRING, "description": "What to give as `before` for the next page; empty where there is none."},
-        "notes": {**STRINGS, "description": "What couldn't be read, why, and what to do."},
+        "notes": {**openapi.STRINGS, "description": "What couldn't be read, why, and what to do."},
     }
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from knapper.agents.pipeline import records, scopes
@@ -10,12 +10,11 @@ from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput
 from knapper.server.http import openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments, count_parameter
 from knapper.server.http.models import SPENT_SCHEMA
 from knapper.server.http.openapi import (
     BOOLEAN,
     INTEGER,
-    OBJECTS,
     STRING,
     STRINGS,
     json_content,
@@ -27,34 +26,15 @@ from knapper.tools.context import SCRIPT_PROFILES
 
 _OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
-_QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": ["object", "null"],
-    "description": "What the person is asked; `run_id` and `answer` continue the run.",
-    "properties": {"question": STRING, "options": {"type": "array"}},
-}
-_OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
-    "run_id": STRING,
-    "state": {"enum": ["complete", "asked", "cancelled"]},
-    "answer": {"type": "string", "description": "Of the task; of the other agents where it wasn't to be done."},
-    "pipeline": {**_OBJECT, "description": "What scout and web found, and tokens by agent."},
-    "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
-    "proposed_edits": OBJECTS,
-    "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
-    "proposals": {**STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
-    "waiting": {
-        **OBJECTS,
-        "description": "The same, each with proposal_id, message, review_command and, from a server, review_url.",
+OUTCOME_CONTENT: Final = openapi.type_content(
+    records.PipelineOutcome,
+    state={"enum": ["complete", "asked", "cancelled"]},  # all others come with an error
+    question={
+        "type": ["object", "null"],
+        "description": "What the person is asked; `run_id` and `answer` continue the run.",
+        "properties": {"question": STRING, "options": {"type": "array"}},
     },
-    "opened": {**STRINGS, "description": "Notes to be opened for the person."},
-    "citations": OBJECTS,
-    "removed": {**OBJECTS, "description": "Citations that were dropped, each with the reason."},
-    "question": _QUESTION_SCHEMA,
-    "notices": STRINGS,
-    "usage": _OBJECT,
-    "model": STRING,
-    "session_id": STRING,
-}
-OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
+)
 TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
     "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
     "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "
@@ -67,25 +47,6 @@ CANCEL_TASK_CONTENT: Final = openapi.json_content(
         "cancelled": BOOLEAN,
         "ended": BOOLEAN,
         "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
-    }
-)
-WAITING_CONTENT: Final = openapi.json_content(
-    {
-        "results": {
-            "type": "array",
-            "items": openapi.object_schema(
-                {
-                    "run_id": STRING,
-                    "task": STRING,
-                    "note": STRING,
-                    "question": STRING,
-                    "options": {"type": "array"},
-                    "at": STRING,
-                    "client": {"type": "string", "description": "On whose behalf it runs."},
-                    "session_id": {"type": "string", "description": "Empty for none, or for another client's."},
-                }
-            ),
-        }
     }
 )
 CONTEXT_CONTENT: Final = openapi.json_content(
@@ -107,13 +68,17 @@ CONTEXT_CONTENT: Final = openapi.json_content(
         "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
     }
 )
+_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
+
+
+def _number_parameter(setting_name: str, doc: str, name: str = "") -> Parameter:
+    """Return the parameter that stands in for a setting, and has its range; also its name, where none is given."""
+    setting = _SETTINGS_BY_NAME[setting_name]
+    return count_parameter(name or setting_name.rpartition(".")[2], doc, setting.least, setting.most)
+
+
 _SCOPE_PARAMETERS: Final = (
-    Parameter(
-        name="link_depth",
-        doc="How many links from the note are followed, out and back.",
-        kind="count",
-        maximum=scopes.MAX_LINK_DEPTH,
-    ),
+    _number_parameter("agents.link_depth", "How many links from the note are followed, out and back."),
     Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
     Parameter(
         name="excluded_folders",
@@ -163,50 +128,14 @@ DEFAULTS_CONTENT: Final = openapi.json_content(
 )
 
 _MAX_ANSWER_CHARS: Final = 20_000
-_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
-
-
-def _setting_range(name: str) -> tuple[int, int]:
-    setting = _SETTINGS_BY_NAME[name]
-    return setting.least, setting.most
-
-
-NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    name: _setting_range(setting)
-    for name, setting in {
-        "link_depth": "agents.link_depth",
-        "token_limit": "agents.token_limit",
-        "chat_history_length": "agents.chat_history_length",
-        "linked_notes": "agents.linked_notes",
-        "semantic_notes": "agents.semantic_notes",
-        "semantic_similarity": "agents.semantic_similarity",
-        "rounds": "scout.rounds",
-        "notes": "scout.notes",
-        "keyword_limit": "scout.keyword_limit",
-        "timeout_s": "scout.timeout_s",
-        "snippet_limit": "web.max_results",
-        "fetch_limit": "web.max_pages",
-        "token_budget": "web.token_budget",
-        "orchestrator_steps": "agents.orchestrator_steps",
-        "orchestrator_tokens": "agents.orchestrator_tokens",
-    }.items()
-}
-"""The lowest and the highest of each number: those of its setting."""
-
-
-def _number_parameter(name: str, doc: str) -> Parameter:
-    least, most = NUMBER_RANGES[name]
-    return Parameter(name=name, doc=doc, kind="count", minimum=least, maximum=most)
-
-
 SWITCH_PARAMETERS: Final = _TOGGLE_PARAMETERS
 _LIMIT_PARAMETERS: Final = (
-    _number_parameter("rounds", "How many rounds of looking the scout has."),
-    _number_parameter("notes", "How many notes the scout may choose."),
-    _number_parameter("linked_notes", "How many notes go with the open one for links alone."),
-    _number_parameter("semantic_notes", "How many notes near the open one in meaning go with it."),
-    _number_parameter("semantic_similarity", "How near those are at least, in percent of the cosine."),
-    _number_parameter("keyword_limit", "How many notes a search by words gives the scout."),
+    _number_parameter("scout.rounds", "How many rounds of looking the scout has."),
+    _number_parameter("scout.notes", "How many notes the scout may choose."),
+    _number_parameter("agents.linked_notes", "How many notes go with the open one for links alone."),
+    _number_parameter("agents.semantic_notes", "How many notes near the open one in meaning go with it."),
+    _number_parameter("agents.semantic_similarity", "How near those are at least, in percent of the cosine."),
+    _number_parameter("scout.keyword_limit", "How many notes a search by words gives the scout."),
     Parameter(
         name="tools",
         doc="The scout's tools; a program takes some of the configured ones.",
@@ -214,19 +143,20 @@ _LIMIT_PARAMETERS: Final = (
         choices=scopes.OPTIONAL_SCOUT_TOOLS,
     ),
     Parameter(name="show_tags", doc="Whether the scout is shown all tags of the vault at the beginning.", kind="flag"),
-    _number_parameter("timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
-    _number_parameter("snippet_limit", "How many results a search of the web gives; at most as many as configured."),
-    _number_parameter("fetch_limit", "How many pages are read in full."),
-    _number_parameter("token_budget", "How many tokens of pages are read."),
+    _number_parameter("scout.timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
+    _number_parameter(
+        "web.max_results", "How many results a search of the web gives; at most as many as configured.", "snippet_limit"
+    ),
+    _number_parameter("web.max_pages", "How many pages are read in full.", "fetch_limit"),
+    _number_parameter("web.token_budget", "How many tokens of pages are read."),
     Parameter(
         name="auto_search",
         doc="Search the web where the notes don't answer, or only say so; a program may only forbid it.",
         kind="flag",
     ),
-    _number_parameter("orchestrator_steps", "How often agents gather before the task is done."),
+    _number_parameter("agents.orchestrator_steps", "How often agents gather before the task is done."),
     _number_parameter(
-        "orchestrator_tokens",
-        "How many tokens gathering may use; 0 for no limit; a program may only lower it.",
+        "agents.orchestrator_tokens", "How many tokens gathering may use; 0 for no limit; a program may only lower it."
     ),
 )
 OVERRIDE_PARAMETERS: Final = (
@@ -239,12 +169,14 @@ OVERRIDE_PARAMETERS: Final = (
     *(one for one in _TOGGLE_PARAMETERS if one.name != "task"),
     *_SCOPE_PARAMETERS,
     *_RULES_PARAMETERS,
-    _number_parameter("token_limit", "Tokens of notes at most."),
-    _number_parameter("chat_history_length", "How many earlier messages of the session the agents are told of."),
+    _number_parameter("agents.token_limit", "Tokens of notes at most."),
+    _number_parameter("agents.chat_history_length", "How many earlier messages of the session the agents are told of."),
     Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
     *_LIMIT_PARAMETERS,
 )
 """Of these, members of `toggles`, `scope` and `rules` may also stand beside them, but for `task`, which is the text."""
+NUMBER_RANGES: Final = {one.name: (one.minimum, one.maximum) for one in OVERRIDE_PARAMETERS if one.kind == "count"}
+"""The lowest and the highest of each number."""
 TASK_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
     Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
@@ -346,6 +278,17 @@ def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": object_schema(properties)}
 
 
+def _of_runs(name: str) -> Callable[[], Any]:
+    """Return a function that imports a type of runs, for which a server's start needn't wait."""
+
+    def load() -> Any:  # noqa: ANN401 - a type
+        from knapper.agents.runs import model  # noqa: PLC0415 - only the document needs it
+
+        return getattr(model, name)
+
+    return load
+
+
 LIMIT_PARAMETERS: Final = (
     Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
     Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
@@ -383,19 +326,7 @@ RESUME_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 
-_LIMITS: Final[Mapping[str, Any]] = object_schema(
-    {
-        "depth": INTEGER,
-        "nodes": INTEGER,
-        "seconds": _NUMBER,
-        "tokens": INTEGER,
-        "cents": INTEGER,
-        "parallel": INTEGER,
-    }
-)
-_SOURCES: Final[Mapping[str, Any]] = _list_of(
-    {"vault": STRING, "path": STRING, "start_line": INTEGER, "end_line": INTEGER, "hash": STRING}
-)
+_SOURCES: Final[Mapping[str, Any]] = {"type": "array", "items": _of_runs("SourceRef")}
 _CITATIONS: Final[Mapping[str, Any]] = _list_of(
     {
         "vault": STRING,
@@ -409,19 +340,6 @@ _CITATIONS: Final[Mapping[str, Any]] = _list_of(
 _REMOVED: Final[Mapping[str, Any]] = {
     **_list_of({"citation": STRING, "reason": STRING}),
     "description": "Citations that were dropped, each with the reason.",
-}
-_CHECKPOINTS: Final[Mapping[str, Any]] = {
-    **_list_of(
-        {
-            "node_id": STRING,
-            "id": STRING,
-            "question": STRING,
-            "options": STRINGS,
-            "answer": STRING,
-            "unattended": BOOLEAN,
-        }
-    ),
-    "description": "What it asks a person, and nobody has answered.",
 }
 _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": {"type": "string", "description": "`root`, `1`, `1.2`."},
@@ -442,28 +360,6 @@ _NODE_PROPERTIES: Final[Mapping[str, Any]] = {
         "description": "When it was at what, in order; `ended` is null while it lasts.",
     },
 }
-_ATTEMPT_NOTE: Final = "Each script with its outcome: step, kind, error, score, calls, wall_s, usage, script."
-_RETRIEVAL: Final[Mapping[str, Any]] = object_schema(
-    {
-        "score": _NUMBER,
-        "parts": {"type": "object", "additionalProperties": _NUMBER},
-        "confidence": _NUMBER,
-        "tier": STRING,
-        "script": STRING,
-        "attempts": {
-            "type": "array",
-            "items": {"type": "object", "additionalProperties": True},
-            "description": _ATTEMPT_NOTE,
-        },
-        "sources": _SOURCES,
-        "context_chars": INTEGER,
-        "notes": STRINGS,
-    }
-)
-_QUESTION: Final[Mapping[str, Any]] = object_schema(
-    {"question": STRING, "options": STRINGS, "answer": STRING, "unattended": BOOLEAN}
-)
-
 _STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
 _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "id": STRING,
@@ -475,7 +371,7 @@ _RUN_PROPERTIES: Final[Mapping[str, Any]] = {
     "also": {**STRINGS, "description": "Other vaults that it looks through."},
     "state": {"enum": [*_STATES]},
     "reasons": {**STRINGS, "description": "Why it isn't complete."},
-    "limits": _LIMITS,
+    "limits": _of_runs("RunLimits"),
     "created": STRING,
     "updated": STRING,
     "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
@@ -496,7 +392,11 @@ RUN_DETAIL_CONTENT: Final = json_content(
         "cached": INTEGER,
         "node_count": INTEGER,
         "nodes": {**_list_of(_NODE_PROPERTIES), "description": "In brief, parents before their parts."},
-        "checkpoints": _CHECKPOINTS,
+        "checkpoints": {
+            "type": "array",
+            "items": _of_runs("CheckpointEvent"),
+            "description": "What it asks a person, and nobody has answered.",
+        },
     }
 )
 NODE_CONTENT: Final = json_content(
@@ -508,12 +408,12 @@ NODE_CONTENT: Final = json_content(
         "soft": {**STRINGS, "description": "Nodes whose answers help it."},
         "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
         "high_impact": BOOLEAN,
-        "retrieval": {"anyOf": [_RETRIEVAL, {"type": "null"}]},
+        "retrieval": {"anyOf": [_of_runs("RetrievedContext"), {"type": "null"}]},
         "answer": STRING,
         "citations": _CITATIONS,
         "removed": _REMOVED,
         "sources": _SOURCES,
-        "checkpoint": {"anyOf": [_QUESTION, {"type": "null"}]},
+        "checkpoint": {"anyOf": [_of_runs("NodeQuestion"), {"type": "null"}]},
         "usage": SPENT_SCHEMA,
         "notes": STRINGS,
     }
@@ -521,20 +421,7 @@ NODE_CONTENT: Final = json_content(
 USED_NOTES_CONTENT: Final = json_content(
     {
         "id": STRING,
-        "notes": {
-            **_list_of(
-                {
-                    "vault": {"type": "string", "description": "Empty for the run's own."},
-                    "path": STRING,
-                    "use": {
-                        "enum": ["cited", "found", "read"],
-                        "description": "Cited by an answer, found by a retrieval, or looked at: the closest of them.",
-                    },
-                    "nodes": {**STRINGS, "description": "The nodes that used it so."},
-                }
-            ),
-            "description": "Each once; cited ones first.",
-        },
+        "notes": {"type": "array", "items": _of_runs("UsedNote"), "description": "Each once; cited ones first."},
     }
 )
 STALE_CONTENT: Final = json_content(

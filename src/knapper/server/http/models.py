@@ -7,20 +7,20 @@ import contextlib
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import Request
 
 from knapper import extras
 from knapper.agents.model import names
-from knapper.agents.model.names import ModelName, Provider, ServerState
+from knapper.agents.model.names import ModelName, ModelServerStatus, Provider
 from knapper.app import models
 from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.server import security, workers
 from knapper.server.http import binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -187,13 +187,6 @@ _OFFERED_PARAMETERS: Final = (
     Parameter(name="provider", doc="Who is asked.", required=True, choices=(*KEY_PROVIDERS, "ollama")),
     *binding.ANY_VAULT,
 )
-_OFFERED_CONTENT: Final = openapi.json_content(
-    {
-        "state": {"enum": [*get_args(ServerState)], "description": "What came of asking."},
-        "text": {**STRING, "description": "The same in words."},
-        "models": {**STRINGS, "description": "Names, at most 200; some may not be for chat."},
-    }
-)
 _TRIAL_PARAMETERS: Final = (
     Parameter(name="model", doc="Its name; the configured model where it is left out.", maximum=300),
     VAULT_PARAMETER,
@@ -243,14 +236,13 @@ def model_routes(hub: Hub, service: JobService) -> tuple[RouteSpec, ...]:
         service: Has the chats, which open them, and whose account is shown.
     """
     routes = _ModelRoutes(hub=hub, service=service)
-    bind = openapi.bind_route
-    keys_path = "/models/keys"
+    bind, keys_path, offered = openapi.bind_route, "/models/keys", openapi.type_content(ModelServerStatus)
     return (
         bind("GET", "/models", _TAG, routes.list_models, binding.ANY_VAULT, _MODELS_CONTENT),
         bind("GET", "/usage", _TAG, routes.show_usage, _USAGE_PARAMETERS, _USAGE_CONTENT),
         bind("GET", keys_path, _TAG, routes.list_keys, binding.ANY_VAULT, _KEYS_CONTENT),
         bind("PUT", keys_path, _TAG, routes.keep, _KEY_PARAMETERS, _KEPT_CONTENT),
-        bind("GET", "/models/offered", _TAG, routes.list_offered, _OFFERED_PARAMETERS, _OFFERED_CONTENT),
+        bind("GET", "/models/offered", _TAG, routes.list_offered, _OFFERED_PARAMETERS, offered),
         bind("POST", "/models/trial", _TAG, routes.attempt, _TRIAL_PARAMETERS, _TRIAL_CONTENT),
     )
 

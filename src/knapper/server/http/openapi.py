@@ -6,14 +6,18 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from functools import cache
+from types import FunctionType
+from typing import Any, Final, Literal, get_type_hints
 
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
-from knapper.jsontypes import JSONValue
+from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
 from knapper.server import security
 from knapper.server.http import binding
 from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
@@ -74,7 +78,8 @@ def make_document(
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in routes:
         if isinstance(route, BoundRoute) and route.operation is not None:
-            paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = route.operation()
+            operation = {name: _resolve_types(part) for name, part in route.operation().items()}
+            paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = operation
     for face in faces:
         described_route, shared = describe_tool_route(face, table, vaults)
         paths.setdefault(_path_in_document(face.path), {})[face.method.lower()] = described_route
@@ -206,7 +211,7 @@ class RouteSpec:
     """Whether it needs no token."""
 
 
-Handler = Callable[[Request, RequestArguments], Awaitable[Response | dict[str, JSONValue]]]
+Handler = Callable[[Request, RequestArguments], Awaitable[Response | Mapping[str, object]]]
 """Returns the fields of a good reply besides ``success``, or the whole reply.
 
 Its docstring is the route's description: the first paragraph is the summary.
@@ -258,8 +263,106 @@ def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe a reply as JSON."""
+    """Describe a reply as JSON, by the schemas or types of its fields."""
     return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
+
+
+def type_content(kind: Any, **narrowed: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them.
+
+    Args:
+        kind: The type.
+        narrowed: The schemas of fields that are narrower in a good reply than in the type, by name.
+    """
+    return {_JSON: {"schema": _ReplyType(kind, {"success": {"const": True}, **narrowed})}}
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplyType:
+    """The type of a whole reply, in the place of its schema."""
+
+    kind: Any
+    narrowed: Mapping[str, Any]
+
+
+class _ReplySchemaWriter(GenerateJsonSchema):
+    """Writes the schemas of types as replies are: with all fields of a record, and the docstrings of fields."""
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Describe a TypedDict."""
+        return _describe_fields(super().typed_dict_schema(schema), schema["cls"])
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Describe a dataclass."""
+        shape, described = schema["cls"], super().dataclass_schema(schema)
+        if not issubclass(shape, Record):
+            return _describe_fields(described, shape)
+        properties, names = described["properties"], shape.shown_names()
+        for name in set(names) - properties.keys():
+            getter = getattr(shape, name).fget
+            doc = (inspect.getdoc(getter) or "").removeprefix("Return ")
+            value_schema = self.generate_inner(TypeAdapter[Any](get_type_hints(getter)["return"]).core_schema)
+            properties[name] = {**value_schema, "description": f"{doc[:1].upper()}{doc[1:]}"}
+        shown = {name: properties[name] for name in names}
+        return _describe_fields({**described, "properties": shown, "required": list(names)}, shape)
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Leave out the default, which is none of the reply's."""
+        return self.generate_inner(schema["schema"])
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
+        """Say that an object of any JSON has fields; without it, the page's types take it for an empty one."""
+        described = super().dict_schema(schema)
+        has_any = "$ref" in described.get("additionalProperties", ())
+        return {**described, "additionalProperties": True} if has_any else described
+
+    def datetime_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - as in its base
+        """Leave out the format: some times are by the server's clock, and have no zone."""
+        return dict(STRING)
+
+
+def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
+    properties, docs = schema["properties"], registry.field_docs(shape)
+    for name in properties.keys() & docs.keys():
+        properties[name]["description"] = docs[name]
+    if "description" in schema:
+        schema["description"] = schema["description"].partition("\n\n")[0]
+    return schema
+
+
+def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
+    """Replace the types in a part of the document, and functions that import one, by their schemas."""
+    if isinstance(node, _ReplyType):
+        schema = _resolve_types(node.kind)
+        required = dict.fromkeys(["success", *schema["required"]])
+        return {**schema, "properties": {**schema["properties"], **node.narrowed}, "required": [*required]}
+    if is_object(node):
+        return {name: _resolve_types(part) for name, part in node.items()}
+    if is_sequence(node):
+        return [_resolve_types(part) for part in node]
+    if node is None or isinstance(node, str | int | float):
+        return node
+    return _describe_type(node() if isinstance(node, FunctionType) else node)
+
+
+@cache
+def _describe_type(kind: Any) -> JSONValue:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    schema = registry.type_schema(kind, _ReplySchemaWriter)
+    return _inline_definitions(schema, schema.get("$defs"))
+
+
+def _inline_definitions(node: JSONValue, definitions: JSONValue) -> JSONValue:
+    """Put a type's definitions in the places that refer to them; what is said there counts more."""
+    if is_list(node):
+        return [_inline_definitions(part, definitions) for part in node]
+    if not is_object(node):
+        return node
+    parts = {name: _inline_definitions(part, definitions) for name, part in node.items() if name != "$defs"}
+    reference = parts.pop("$ref", None)
+    if not isinstance(reference, str) or not is_object(definitions):
+        return parts
+    definition = _inline_definitions(definitions[reference.rpartition("/")[2]], definitions)
+    return {**definition, **parts} if is_object(definition) else parts
 
 
 def stream_content(event_order: str) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents import stages as stored_schedules
-from knapper.agents.stages import WEEKDAYS, Cadence, RunState, Schedule
+from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
 from knapper.app import clients, schedules
 from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
 
 if TYPE_CHECKING:
@@ -62,28 +62,10 @@ _EDIT_PARAMETERS: Final = (
     Parameter(name="weekday", doc="For `weekly`.", choices=WEEKDAYS),
     Parameter(name="folder", doc="For `changed`: whose notes count; empty for the whole vault."),
     Parameter(name="client", doc="On whose behalf the agent works; never a person.", maximum=200),
-    Parameter(
-        name="tokens",
-        doc="Most tokens of one run.",
-        kind="count",
-        minimum=stored_schedules.TOKEN_RANGE[0],
-        maximum=stored_schedules.TOKEN_RANGE[1],
-    ),
-    Parameter(
-        name="minutes",
-        doc="Most time of one run.",
-        kind="count",
-        minimum=stored_schedules.MINUTE_RANGE[0],
-        maximum=stored_schedules.MINUTE_RANGE[1],
-    ),
+    count_parameter("tokens", "Most tokens of one run.", *stored_schedules.TOKEN_RANGE),
+    count_parameter("minutes", "Most time of one run.", *stored_schedules.MINUTE_RANGE),
     Parameter(name="results", doc="Folder for the reports; empty for none."),
-    Parameter(
-        name="max_open",
-        doc="Nothing is done while so many of its proposals wait.",
-        kind="count",
-        minimum=stored_schedules.OPEN_RANGE[0],
-        maximum=stored_schedules.OPEN_RANGE[1],
-    ),
+    count_parameter("max_open", "Nothing is done while so many of its proposals wait.", *stored_schedules.OPEN_RANGE),
     Parameter(name="apply", doc="Apply what the rules of agent and client both allow; only for the page.", kind="flag"),
     Parameter(name="paused", doc="Do nothing until it is false again; what is missed isn't caught up.", kind="flag"),
 )
@@ -99,19 +81,6 @@ _CHANGE_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 _BY_VAULT: Final = (VAULT_PARAMETER,)
-_RUN_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "at": STRING,
-        "state": {"enum": [*get_args(RunState)]},
-        "session_id": {"type": "string", "description": "The session with its report; empty for none."},
-        "proposals": INTEGER,
-        "changes": INTEGER,
-        "tokens": INTEGER,
-        "note": {"type": "string", "description": "The report's note, which may be a proposal yet; empty for none."},
-        "reason": {"type": "string", "description": "Why it failed, or nothing was begun."},
-        "cancelled": {"type": "boolean", "description": "Whether what is at work is to end."},
-    }
-)
 _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
         "name": STRING,
@@ -132,7 +101,7 @@ _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
         "results": STRING,
         "max_open": INTEGER,
         "apply": BOOLEAN,
-        "last": {"anyOf": [_RUN_SCHEMA, {"type": "null"}]},
+        "last": ScheduledRun | None,
         "runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."},
     }
 )
@@ -141,11 +110,10 @@ _LIST_CONTENT: Final = openapi.json_content(
     {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": INTEGER, "now": STRING}
 )
 _DELETED_CONTENT: Final = openapi.json_content({"deleted": STRING})
-_AGENT_SCHEMA: Final = openapi.object_schema({"name": STRING, "title": STRING, "summary": STRING})
 _PROBLEM_SCHEMA: Final = openapi.object_schema({"name": STRING, "error": STRING, "hint": STRING})
 _OPTIONS_CONTENT: Final = openapi.json_content(
     {
-        "agents": {"type": "array", "items": _AGENT_SCHEMA},
+        "agents": list[Stage],
         "problems": {"type": "array", "items": _PROBLEM_SCHEMA, "description": "Agents whose files have mistakes."},
         "clients": {"type": "array", "items": STRING, "description": "On whose behalf agents may work."},
         "defaults": openapi.object_schema(
@@ -251,7 +219,7 @@ class _ScheduleCall:
 
         stages, problems = await self.threads.run("read", clients.open_stages(self.hub).all)
         names = await self.threads.run("read", list_clients)
-        agents: list[JSONValue] = [{"name": one.name, "title": one.title, "summary": one.summary} for one in stages]
+        agents: list[JSONValue] = [one.as_dict() for one in stages]
         mistakes: list[JSONValue] = [
             {"name": name, "error": error.message, "hint": error.hint} for name, error in problems.items()
         ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Final, NotRequired
 
 from starlette.requests import Request
+from typing_extensions import TypedDict
 
 from knapper.config import editing, files
-from knapper.config.declarations import SettingKind, settings_of
+from knapper.config.declarations import SettingKind, SettingValue, settings_of
 from knapper.config.sections import AgentSettings, ModelSettings, RunSettings
 from knapper.config.settings import RIGHTS, SETTINGS, rights_of, usual_rights
 from knapper.errors import NotFound, RefusedError
@@ -18,7 +19,7 @@ from knapper.server import security
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import Parameter, ParameterKind
-from knapper.server.http.openapi import BOOLEAN, STRING, RouteSpec
+from knapper.server.http.openapi import RouteSpec
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
     from knapper.app import Hub
     from knapper.config import Settings
-    from knapper.config.declarations import Setting, SettingValue
-    from knapper.jsontypes import JSONValue
+    from knapper.config.declarations import Setting
     from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import WorkerThreads
 
@@ -47,6 +47,46 @@ _WHAT: Final = "see and change the settings"
 _WHAT_RIGHTS: Final = "see and change what programs may do"
 
 
+class SettingRow(TypedDict):
+    """A setting or a right, and where its value comes from."""
+
+    name: str
+    value: SettingValue | None
+    """Null for a key, which is never told."""
+    default: SettingValue | None
+    source: str
+    """``default``, a variable, or a file and line."""
+    doc: str
+    kind: SettingKind
+    secret: bool
+    is_set: bool
+    """Whether a source says it."""
+    savable: bool
+    """False for what is changed in the file only."""
+    restart: bool
+    """Whether it counts from the server's next start only."""
+    choices: NotRequired[list[str]]
+    """What it may be, or hold; not there for anything."""
+    least: NotRequired[int]
+    """Of a number."""
+    most: NotRequired[int]
+    """Of a number."""
+
+
+class SettingList(TypedDict):
+    """Settings as their sources say them now."""
+
+    config_file: str
+    settings: list[SettingRow]
+
+
+class RightList(SettingList):
+    """What a program may see and change, as the configuration file says it now."""
+
+    is_writable: bool
+    """Whether the server can change the file."""
+
+
 class SettingsService:
     """The settings of one server, as its sources say them now; safe to use from any thread."""
 
@@ -61,7 +101,7 @@ class SettingsService:
         self._saved: set[str] = set()
         self._lock = threading.Lock()
 
-    def show(self) -> dict[str, JSONValue]:
+    def show(self) -> SettingList:
         """Return all settings.
 
         Raises:
@@ -69,7 +109,7 @@ class SettingsService:
         """
         return self._describe(editing.read_settings_again(self._hub.settings), SETTINGS)
 
-    def save(self, raw_values: Mapping[str, object]) -> dict[str, JSONValue]:
+    def save(self, raw_values: Mapping[str, object]) -> SettingList:
         """Save settings, and return them as they are now; raises as `knapper.config.editing.save_settings` does."""
         with self._lock:
             saved = editing.save_settings(self._hub.settings, raw_values)
@@ -77,17 +117,17 @@ class SettingsService:
             self._hub.settings = replace(self._hub.settings, agents=saved.agents, model=saved.model, runs=saved.runs)
         return self._describe(saved, [setting for setting in SETTINGS if setting.name in raw_values])
 
-    def _describe(self, settings: Settings, shown: Iterable[Setting]) -> dict[str, JSONValue]:
+    def _describe(self, settings: Settings, shown: Iterable[Setting]) -> SettingList:
         origins = {origin.name: origin for origin in settings.origins}
-        rows: list[JSONValue] = []
+        rows: list[SettingRow] = []
         for setting in shown:
             name, origin = setting.name, origins[setting.name]
             # The running server may still use another value.
             has_changed = name in self._saved or self._started.get(name, origin.content) != origin.content
-            row: dict[str, JSONValue] = {
+            row: SettingRow = {
                 "name": name,
-                "value": None if setting.secret else _as_json(origin.content),
-                "default": None if setting.secret else _as_json(setting.default),
+                "value": None if setting.secret else origin.content,
+                "default": None if setting.secret else setting.default,
                 "source": origin.source,
                 "doc": setting.doc,
                 "kind": setting.kind,
@@ -96,7 +136,7 @@ class SettingsService:
                 "savable": editing.is_savable(setting),
                 "restart": has_changed and name not in _LIVE_NAMES,
             }
-            rows.append(row | _describe_range(setting))
+            rows.append(_add_range(row, setting))
         return {"config_file": str(settings.config_file), "settings": rows}
 
 
@@ -112,7 +152,7 @@ class RightsService:
         self._hub = hub
         self._lock = threading.Lock()
 
-    def show(self, client: str) -> dict[str, JSONValue]:
+    def show(self, client: str) -> RightList:
         """Return a client's rights.
 
         Raises:
@@ -122,7 +162,7 @@ class RightsService:
         self._check_known(client)
         return self._describe(client, editing.read_settings_again(self._hub.settings), RIGHTS)
 
-    def save(self, client: str, raw_values: Mapping[str, object]) -> dict[str, JSONValue]:
+    def save(self, client: str, raw_values: Mapping[str, object]) -> RightList:
         """Save rights, and return them as they are now; raises as `show` and `editing.save_rights` do.
 
         Raises:
@@ -148,7 +188,7 @@ class RightsService:
                 code="unknown_client",
             )
 
-    def _describe(self, client: str, settings: Settings, shown: Iterable[Setting]) -> dict[str, JSONValue]:
+    def _describe(self, client: str, settings: Settings, shown: Iterable[Setting]) -> RightList:
         file = settings.config_file
         is_writable, now = editing.is_writable(file), settings.client(client)
         is_savable = is_writable and not now.grants.is_person
@@ -158,13 +198,13 @@ class RightsService:
         # What a file says of a client, which was checked to be in order.
         clients = object_or_empty(document.values.get("clients"))
         written = object_or_empty(clients.get(client))
-        rows: list[JSONValue] = []
+        rows: list[SettingRow] = []
         for right in shown:
             name, place = right.name, document.place(f"clients.{client}.{right.name}")
-            row: dict[str, JSONValue] = {
+            row: SettingRow = {
                 "name": name,
-                "value": _as_json(values[name]),
-                "default": _as_json(usual[name]),
+                "value": values[name],
+                "default": usual[name],
                 "source": place if name in written else "default",
                 "doc": right.doc,
                 "kind": right.kind,
@@ -173,21 +213,16 @@ class RightsService:
                 "savable": is_savable,
                 "restart": values[name] != running[name],
             }
-            rows.append(row | _describe_range(right))
+            rows.append(_add_range(row, right))
         return {"config_file": str(file), "is_writable": is_writable, "settings": rows}
 
 
-def _describe_range(setting: Setting) -> dict[str, JSONValue]:
-    row: dict[str, JSONValue] = {}
+def _add_range(row: SettingRow, setting: Setting) -> SettingRow:
     if setting.choices:
         row["choices"] = [choice for choice in setting.choices if choice]
     if setting.kind == "count":
-        row |= {"least": setting.least, "most": setting.most}
+        row["least"], row["most"] = setting.least, setting.most
     return row
-
-
-def _as_json(value: SettingValue) -> JSONValue:
-    return [*value] if isinstance(value, tuple) else value
 
 
 def _value_parameter(setting: Setting) -> Parameter:
@@ -219,43 +254,6 @@ _RIGHT_VALUES: Final = Parameter(
     fields=tuple(map(_value_parameter, RIGHTS)),
 )
 _SAVE_RIGHTS_PARAMETERS: Final = (_RIGHT_VALUES, *binding.ANY_VAULT)
-_VALUE_SCHEMA: Final[Mapping[str, Any]] = {"type": ["string", "integer", "array", "null"], "items": STRING}
-_RANGE_SCHEMA: Final[Mapping[str, Any]] = {
-    "choices": {"type": "array", "items": STRING, "description": "What it may be, or hold; not there for anything."},
-    "least": {"type": "integer", "description": "Of a number."},
-    "most": {"type": "integer", "description": "Of a number."},
-}
-_REQUIRED_SCHEMA: Final = openapi.object_schema(
-    {
-        "name": STRING,
-        "value": {**_VALUE_SCHEMA, "description": "Null for a key, which is never told."},
-        "default": _VALUE_SCHEMA,
-        "source": {"type": "string", "description": "`default`, a variable, or a file and line."},
-        "doc": STRING,
-        "kind": {"enum": [*get_args(SettingKind)]},
-        "secret": BOOLEAN,
-        "is_set": {"type": "boolean", "description": "Whether a source says it."},
-        "savable": {"type": "boolean", "description": "False for what is changed in the file only."},
-        "restart": {"type": "boolean", "description": "Whether it counts from the server's next start only."},
-    }
-)
-_SETTING_SCHEMA: Final = {
-    **_REQUIRED_SCHEMA,
-    "properties": {**_REQUIRED_SCHEMA["properties"], **_RANGE_SCHEMA},
-}
-SETTINGS_CONTENT: Final = openapi.json_content(
-    {"config_file": STRING, "settings": {"type": "array", "items": _SETTING_SCHEMA}}
-)
-RIGHTS_CONTENT: Final = openapi.json_content(
-    {
-        "config_file": STRING,
-        "is_writable": {
-            "type": "boolean",
-            "description": "Whether the server can change the file.",
-        },
-        "settings": {"type": "array", "items": _SETTING_SCHEMA},
-    }
-)
 
 
 def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
@@ -267,7 +265,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
     """
     service = SettingsService(hub)
 
-    async def show(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+    async def show(request: Request, _: RequestArguments) -> Mapping[str, object]:
         """Show the settings.
 
         As all sources say them now; of keys, only whether they are set. Only for persons.
@@ -275,7 +273,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
         security.check_person(hub.settings, request.scope, _WHAT)
         return await threads.run("read", service.show)
 
-    async def save(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def save(request: Request, args: RequestArguments) -> Mapping[str, object]:
         """Save settings in the configuration file.
 
         All of them or none; comments and other lines of the file stay. Replies with the named ones, of which `source`
@@ -285,9 +283,10 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
         raw_values = dict(args.object("values").values)
         return await threads.run("write", lambda: service.save(raw_values))
 
+    content = openapi.type_content(SettingList)
     specs = (
-        openapi.bind_route("GET", "/settings", "settings", show, binding.ANY_VAULT, SETTINGS_CONTENT),
-        openapi.bind_route("PUT", "/settings", "settings", save, _SAVE_PARAMETERS, SETTINGS_CONTENT),
+        openapi.bind_route("GET", "/settings", "settings", show, binding.ANY_VAULT, content),
+        openapi.bind_route("PUT", "/settings", "settings", save, _SAVE_PARAMETERS, content),
         *_rights_routes(hub, threads),
     )
     return Mount(routes=[*map(openapi.make_route, specs)])
@@ -296,7 +295,7 @@ def mount_settings(hub: Hub, threads: WorkerThreads) -> Mount:
 def _rights_routes(hub: Hub, threads: WorkerThreads) -> Sequence[RouteSpec]:
     service = RightsService(hub)
 
-    async def show(request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+    async def show(request: Request, _: RequestArguments) -> Mapping[str, object]:
         """Show what a program may see and change.
 
         As the configuration file says it now, each right with what is usual. Only for the page.
@@ -305,7 +304,7 @@ def _rights_routes(hub: Hub, threads: WorkerThreads) -> Sequence[RouteSpec]:
         name = str(request.path_params["name"])
         return await threads.run("read", lambda: service.show(name))
 
-    async def save(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def save(request: Request, args: RequestArguments) -> Mapping[str, object]:
         """Change what a program may see and change.
 
         In its section of the configuration file, all of them or none; comments and other lines stay. They count from
@@ -316,8 +315,8 @@ def _rights_routes(hub: Hub, threads: WorkerThreads) -> Sequence[RouteSpec]:
         raw_values = dict(args.object("values").values)
         return await threads.run("write", lambda: service.save(name, raw_values))
 
-    path, tag = "/clients/{name}/rights", "clients"
+    path, tag, content = "/clients/{name}/rights", "clients", openapi.type_content(RightList)
     return (
-        openapi.bind_route("GET", path, tag, show, binding.ANY_VAULT, RIGHTS_CONTENT),
-        openapi.bind_route("PUT", path, tag, save, _SAVE_RIGHTS_PARAMETERS, RIGHTS_CONTENT),
+        openapi.bind_route("GET", path, tag, show, binding.ANY_VAULT, content),
+        openapi.bind_route("PUT", path, tag, save, _SAVE_RIGHTS_PARAMETERS, content),
     )

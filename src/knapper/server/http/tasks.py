@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from knapper.agents.pipeline import scopes, store
 from knapper.agents.sessions import store as sessions_store
 from knapper.app.clients import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
+from knapper.jsontypes import Record, list_or_empty
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
@@ -31,7 +33,6 @@ from knapper.server.http.job_schemas import (
     SWITCHES_CONTENT,
     TASK_PARAMETERS,
     TASK_STREAM_CONTENT,
-    WAITING_CONTENT,
     check_task_or_answer,
     read_switches,
     read_task_order,
@@ -270,7 +271,7 @@ class _PipelineCall:
 
     async def list_waiting(self) -> dict[str, JSONValue]:
         """List runs that wait for an answer."""
-        return {"results": await list_waiting_runs(self.service, self.pipelines)}
+        return {"results": [run.as_dict() for run in await list_waiting_runs(self.service, self.pipelines)]}
 
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
         start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
         start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
         *_task_job_routes(service),
-        route("GET", "/ask/waiting", _PipelineCall.list_waiting, WAITING_CONTENT),
+        route("GET", "/ask/waiting", _PipelineCall.list_waiting, openapi.json_content({"results": list[WaitingRun]})),
         route("POST", "/ask/context", _PipelineCall.preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
         route("PUT", "/ask/switches", _PipelineCall.save_switches, SWITCHES_CONTENT, switch_parameters),
         route("GET", "/ask/defaults", _PipelineCall.show_defaults, DEFAULTS_CONTENT),
@@ -402,29 +403,43 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
     )
 
 
-async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[JSONValue]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRun(Record):
+    """A run that waits for an answer, as a person is shown it."""
+
+    run_id: str
+    task: str
+    note: str
+    question: str
+    options: tuple[JsonValue, ...]
+    at: str
+    client: str
+    """On whose behalf it runs."""
+    session_id: str
+    """Empty for none, or for another client's."""
+
+
+async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[WaitingRun]:
     """List runs that wait for an answer, and record that the client is shown them."""
     from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+    own_name = client_pipelines.client.name
 
     def list_shown() -> list[PausedRun]:
         paused_runs = pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
         client_pipelines.chats.mark_shown(*(run.id for run in paused_runs))
         return paused_runs
 
-    paused_runs = await service.run_blocking(list_shown)
-    rows: list[JSONValue] = []
-    for run in paused_runs:
-        request = run.request
-        rows.append(
-            {
-                "run_id": run.id,
-                "task": request.get("task", ""),
-                "note": request.get("current", ""),
-                "question": run.question.get("question", ""),
-                "options": run.question.get("options") or [],
-                "at": run.at.isoformat(timespec="seconds"),
-                "client": run.client,
-                "session_id": request.get("session_id", "") if run.client == client_pipelines.client.name else "",
-            }
+    return [
+        WaitingRun(
+            run_id=run.id,
+            task=str(run.request.get("task", "")),
+            note=str(run.request.get("current", "")),
+            question=str(run.question.get("question", "")),
+            options=tuple(list_or_empty(run.question.get("options"))),
+            at=run.at.isoformat(timespec="seconds"),
+            client=run.client,
+            session_id=str(run.request.get("session_id", "")) if run.client == own_name else "",
         )
-    return rows
+        for run in await service.run_blocking(list_shown)
+    ]

@@ -324,6 +324,7 @@ class LinkLine(TypedDict):
 
     line: int
     text: str
+    """The line, without the space around it."""
     is_embed: bool
 
 
@@ -334,6 +335,7 @@ class LinkingNote(TypedDict):
     title: str
     links: list[LinkLine]
     foreign: NotRequired[bool]
+    """Whether others wrote it."""
 
 
 class LinkingNotePage(ListPage):
@@ -360,6 +362,7 @@ class GraphNode(TypedDict):
     """Steps from the note in the middle; 1 where there is none."""
     tags: list[str]
     foreign: NotRequired[bool]
+    """Whether others wrote it; then its tags aren't told."""
 
 
 class GraphEdge(TypedDict):

@@ -278,11 +278,12 @@ class PendingBlockRow(TypedDict):
 
     id: str
     type: str | None
+    """What its edit does: add, delete or replace."""
     line: int
     before: str
     after: str
     problem: NotRequired[str]
-    """Why it can't be resolved."""
+    """Why it can't be decided, such as that it was edited by hand."""
 
 
 class PendingBlockList(TypedDict):
@@ -291,6 +292,7 @@ class PendingBlockList(TypedDict):
     success: bool
     path: str
     hash: str
+    """Of the whole note."""
     results: list[PendingBlockRow]
     total: int
 
