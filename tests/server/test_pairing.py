@@ -5,6 +5,7 @@ import os
 import secrets
 import stat
 import threading
+import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -126,6 +127,20 @@ def test_of_many_who_use_a_code_at_once_one_has_it(tmp_path: Path) -> None:
             outcomes = [one.result() for one in [pool.submit(redeem) for _ in range(6)]]
 
         assert sum(outcomes) == 1
+
+
+def test_a_code_is_good_once_where_several_can_remove_a_file_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def remove_as_on_windows(path: Path, missing_ok: bool = False) -> None:
+        is_there = path.exists()
+        time.sleep(0.01)
+        unlink(path, missing_ok=missing_ok or is_there)
+
+    monkeypatch.setattr(Path, "unlink", remove_as_on_windows)
+    test_of_many_who_use_a_code_at_once_one_has_it(tmp_path)
 
 
 @pytest.mark.parametrize(

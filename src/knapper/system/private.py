@@ -97,6 +97,26 @@ def touch(file: Path) -> None:
     os.utime(file)
 
 
+def take(file: Path) -> bool:
+    """Remove a file, and return whether this call did; of several at once, one does.
+
+    Windows may let several remove a file at once, so a mark beside it decides, which one alone can make.
+    """
+    mark = file.with_name(f".{file.name}.taken")
+    try:
+        os.close(open_new(mark))
+    except OSError:
+        return False
+    try:
+        file.unlink()
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            mark.unlink()
+    return True
+
+
 def write_text(file: Path, text: str) -> None:
     """Write a file in one step: other processes see the old text or the new one.
 
