@@ -12,14 +12,11 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from knapper.errors import ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue, Record, list_or_empty, objects_in
 from knapper.tools.shapes.write import ProposalAnswer
-
-if TYPE_CHECKING:
-    from knapper.codemode.tasks import ModelSpend
 
 TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
 """How a turn ended: answered; stopped at a limit; with a question; by its person; by an error."""
@@ -120,16 +117,6 @@ class Usage(BaseEvent):
     requests: int
     cost_usd: float | None
     """None where the model's price isn't known."""
-
-    @classmethod
-    def of(cls, spent: "ModelSpend") -> Self:
-        """Return the event that tells what was used."""
-        return cls(
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            requests=spent.requests,
-            cost_usd=None if spent.cost_usd is None else float(spent.cost_usd),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import prompting
-from knapper.agents.events import Event, Text, ToolCall, ToolResult, Usage
+from knapper.agents.events import Event, Text, ToolCall, ToolResult
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -417,7 +417,7 @@ async def _run_rounds(task: LoopTask, progress: LoopProgress, usage: RunUsage, e
                         if added and task.streams_text:
                             emit(Text(text=replies.join_surrogates(added), step=len(progress.replies)))
                 if task.streams_text:
-                    emit(Usage.of(model_usage.read_usage(usage)))
+                    emit(model_usage.make_usage_event(model_usage.read_usage(usage)))
             elif Agent.is_call_tools_node(node):
                 # Before the calls run, since their results are stored under the repaired and unique ids.
                 replies.repair_response(node.model_response)

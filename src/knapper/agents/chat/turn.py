@@ -23,7 +23,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import REPAIR, CheckedAnswer
-from knapper.agents.events import Debug, Done, Error, Notice, TurnState, Usage
+from knapper.agents.events import Debug, Done, Error, Notice, TurnState
 from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
@@ -410,7 +410,7 @@ class ChatTurn:
             self.state = "limit" if failure.code == "budget_spent" else "failed"
             emit(Error.of(failure))
         self._emit_debug()
-        emit(Usage.of(self.spent))
+        emit(model_usage.make_usage_event(self.spent))
         emit(self.done())
 
     @property

@@ -37,7 +37,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 
 from knapper import extras
-from knapper.agents import prompting
+from knapper.agents import events, prompting
 from knapper.agents.model import names
 from knapper.agents.model.names import ModelName, Provider
 from knapper.agents.model.replies import RetryingModel
@@ -278,6 +278,16 @@ def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
     if any(one is not None and one <= 0 for one in remaining):
         raise _turn_limit_error()
     return replace(limits, request_limit=remaining[0], total_tokens_limit=remaining[1], cost_limit=remaining[2])
+
+
+def make_usage_event(spent: ModelSpend) -> events.Usage:
+    """Return the event that reports what was used."""
+    return events.Usage(
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        requests=spent.requests,
+        cost_usd=None if spent.cost_usd is None else float(spent.cost_usd),
+    )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

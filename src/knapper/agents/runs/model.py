@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from pydantic import JsonValue
 
 from knapper.agents.events import BaseEvent, Error, Notice, Usage
+from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue, Record
@@ -498,6 +499,11 @@ RunEventSink = Callable[[RunEvent], None]
 def total_spent(nodes: Iterable[RunNode]) -> ModelSpend:
     """Return the total cost of nodes; each counts only its own cost."""
     return sum((node.spent for node in nodes), ModelSpend())
+
+
+def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
+    """Return the event that reports what nodes cost."""
+    return usage.make_usage_event(total_spent(nodes))
 
 
 def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from knapper.agents.events import Usage
 from knapper.agents.runs import model, retrieving, store
 from knapper.agents.runs.model import (
     ANSWERED,
@@ -168,7 +167,7 @@ class RunWatcher:
         spent = model.total_spent(nodes)
         if spent != self._spent:
             self._spent = spent
-            events.append(Usage.of(model.total_spent(nodes)))
+            events.append(model.make_usage_event(nodes))
         if run.state not in {"pending", "running"}:
             events.append(model.make_done_event(run, nodes))
         return events

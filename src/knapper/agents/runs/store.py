@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from knapper.agents.events import BackgroundJobs, FinalEventSpec, Usage
+from knapper.agents.events import BackgroundJobs, FinalEventSpec
 from knapper.agents.runs import model
 from knapper.agents.runs.model import (
     ENDED,
@@ -394,7 +394,7 @@ class RunTree:
 
     def tell_usage(self) -> None:
         """Report what was used so far."""
-        self._emit(Usage.of(model.total_spent(self._nodes.values())))
+        self._emit(model.make_usage_event(self._nodes.values()))
 
 
 _WATCHED_KEPT_S: Final = 30.0
