@@ -53,28 +53,41 @@ NOTHING_C: Final = "int DllMain(void *own, unsigned why, void *more) { return 1;
 def main() -> int:
     """Set up what is missing, and run the command; return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--knap", action="store_true", help="run the command knap with the arguments, not the tests")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of pytest (default: the quick tests), or of knap")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--knap", action="store_true", help="run the command knap, not pytest, with all other arguments"
+    )
+    options, arguments = parser.parse_known_args()
     if sys.version_info[:2] != VERSION or not shutil.which("wine") or not shutil.which("uv"):
         print("windows: this needs Python 3.11, and wine and uv on the PATH", file=sys.stderr)
         return 2
     if not (PYTHON / OWN_MATHS).exists():  # which is made last
         set_up()
     if options.knap:
-        return wine("-m", "knapper.cli", *options.arguments)
+        return wine("-m", "knapper.cli", *arguments)
     usual = ["-m", "not thorough", "--ignore", "tests/page", "--override-ini", "timeout=120"]
-    return wine("-m", "pytest", "-q", "-p", "no:cacheprovider", *usual, *options.arguments)
+    return wine("-m", "pytest", "-q", "-p", "no:cacheprovider", *usual, *arguments)
 
 
 def wine(*arguments: str) -> int:
     """Run Python for Windows."""
     quiet = {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "winedbg.exe=d;winemenubuilder.exe=d"}
     command = ["wine", str(PYTHON / "python.exe"), *arguments]
-    # Python for Windows doesn't start where Wine has no handle of the standard input.
+    environment = {**os.environ, **quiet, "WINEPREFIX": str(PREFIX)}
+    # Pipes, as Python for Windows doesn't start on what else Wine may have behind the standard streams.
     with subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **quiet, "WINEPREFIX": str(PREFIX)}, stdin=subprocess.PIPE
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
     ) as process:
+        if process.stdin and process.stdout:
+            process.stdin.close()
+            while piece := process.stdout.read(65_536):
+                _ = sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
         return process.wait()
 
 
@@ -96,7 +109,9 @@ def set_up() -> None:
     left_out = shutil.ignore_patterns("site-packages", "__pycache__", "lib-dynload", "config-*", "test")
     shutil.copytree(os.path.dirname(os.__file__), PYTHON / "Lib", ignore=left_out)  # noqa: PTH120 - of a module
     windows = ("--python-platform", "x86_64-pc-windows-msvc", "--python-version", "3.11", "--target", str(PACKAGES))
-    run("uv", "pip", "install", "--quiet", *windows, *only_wheels, "--requirement", "requirements.lock")
+    # Copies, as some are patched below, and uv's own store must not be.
+    options = ("--quiet", "--link-mode", "copy")
+    run("uv", "pip", "install", *options, *windows, *only_wheels, "--requirement", "requirements.lock")
     (PACKAGES / "knapper.pth").write_text("Z:" + str(ROOT / "src").replace("/", "\\"), encoding="utf-8")
     build_libraries()
 
