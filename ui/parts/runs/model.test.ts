@@ -82,6 +82,12 @@ describe("events", () => {
     expect(afterEvent(before, event("unheard", {}))).toBe(before);
   });
 
+  it("tell what is waited for until something goes on", () => {
+    const waiting = afterEvent(run(), event("notice", { text: "trying again in 3 s (1 of 2): the model is busy" }));
+    expect(waiting.notice).toBe("trying again in 3 s (1 of 2): the model is busy");
+    expect(afterEvent(waiting, event("node", { node: node("1") })).notice).toBe("");
+  });
+
   it("put questions there, once, and take them away when they are answered", () => {
     const asked = { node_id: "1", id: "q", question: "Where?", options: ["skip"], answer: "", unattended: false };
     const open = afterEvent(afterEvent(run(), event("checkpoint", asked)), event("checkpoint", asked));

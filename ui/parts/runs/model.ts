@@ -4,7 +4,10 @@ import type { Reply, ServerEvent } from "../../client";
 import type { Tone } from "../basic";
 import { cost, count, duration, tokens } from "../format";
 
-export type Run = Reply<"get", "/runs/{run_id}">;
+export type Run = Reply<"get", "/runs/{run_id}"> & {
+  /** What it waits for just now, such as a model that is asked again; until something goes on. */
+  notice?: string;
+};
 export type RunRow = Reply<"get", "/runs">["results"][number];
 export type RunNode = Run["nodes"][number];
 export type RunPart = Reply<"get", "/runs/{run_id}/nodes/{node_id}">;
@@ -297,7 +300,7 @@ export function afterEvent(run: Run, { event, data }: ServerEvent): Run {
       const node = data["node"] as RunNode;
       const isKnown = run.nodes.some((one) => one.id === node.id);
       const nodes = isKnown ? run.nodes.map((one) => (one.id === node.id ? node : one)) : [...run.nodes, node];
-      return { ...run, nodes, node_count: nodes.length, cached: nodes.filter((one) => one.cached).length };
+      return { ...run, nodes, node_count: nodes.length, cached: nodes.filter((one) => one.cached).length, notice: "" };
     }
     case "checkpoint": {
       const asked = data as unknown as Question;
@@ -307,8 +310,10 @@ export function afterEvent(run: Run, { event, data }: ServerEvent): Run {
     }
     case "usage": {
       const usage = data as unknown as Spend;
-      return { ...run, usage: { ...usage, total_tokens: usage.input_tokens + usage.output_tokens } };
+      return { ...run, usage: { ...usage, total_tokens: usage.input_tokens + usage.output_tokens }, notice: "" };
     }
+    case "notice":
+      return { ...run, notice: String(data["text"]) };
     default:
       return run;
   }

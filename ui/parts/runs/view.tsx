@@ -47,6 +47,7 @@ export function RunView(props: RunViewProps): JSX.Element {
         <Task text={run.task} />
         {watch.isLost.value && <Notice tone="warning">Connection lost. The run continues on the server; reconnecting…</Notice>}
         {failure && <Notice tone="removed">{sentence(failure.message)}</Notice>}
+        {!isOver && run.notice && <Notice tone="warning">{sentence(run.notice)}</Notice>}
         {reasons.length > 0 && (
           <Notice tone="warning">
             <ul class="k-plain" aria-label="Why it isn't complete">
