@@ -169,3 +169,18 @@ def test_on_windows_a_note_is_read_though_it_is_replaced_just_then(
         assert opened.read()
     with pytest.raises(FileNotFoundError):
         files.open_found(tmp_path / "nope.md", system=windows)
+
+
+def test_a_folder_that_windows_refuses_to_open_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder.md").mkdir()
+    (tmp_path / "shut.md").touch()
+
+    def refuse(path: Path) -> BinaryIO:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(opening, "open_stream", refuse)
+
+    with pytest.raises(BadInput, match=r"'folder.md' isn't a file"):
+        files.read_bytes(tmp_path / "folder.md", shown_as="folder.md")
+    with pytest.raises(StorageError, match=r"'shut.md' can't be read"):
+        files.read_bytes(tmp_path / "shut.md", shown_as="shut.md")
