@@ -21,7 +21,7 @@ from knapper.config.paired import MAX_NAME_CHARS, PairedClient, clean_label
 from knapper.errors import BadInput, RefusedError, SetupError, StorageError
 from knapper.jsontypes import loads, object_or_empty
 from knapper.server import addresses
-from knapper.system import private
+from knapper.system import opening, private
 from knapper.vault import access
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _write_token(path: Path, token: str, *, is_first: bool) -> str:
         ) from error
     finally:
         with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            opening.patiently(lambda: fresh.unlink(missing_ok=True))
 
 
 def _claim_path(fresh: Path, path: Path) -> bool:

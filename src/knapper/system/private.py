@@ -102,18 +102,20 @@ def take(file: Path) -> bool:
 
     Windows may let several remove a file at once, so a mark beside it decides, which one alone can make.
     """
+    from knapper.system import opening  # noqa: PLC0415 - what only reads needn't load it
+
     mark = file.with_name(f".{file.name}.taken")
     try:
         os.close(open_new(mark))
     except OSError:
         return False
     try:
-        file.unlink()
+        opening.patiently(file.unlink)
     except OSError:
         return False
     finally:
         with contextlib.suppress(OSError):
-            mark.unlink()
+            opening.patiently(mark.unlink)
     return True
 
 
