@@ -163,7 +163,7 @@ class BrowserSessions:
         """
         code_file = self._place("code", code)
         is_valid = self._is_young(code_file, CODE_MAX_AGE_S)
-        if not private.take(code_file) or not is_valid:
+        if not private.remove_once(code_file) or not is_valid:
             return None
         session = BrowserSession(cookie=secrets.token_urlsafe(_SECRET_BYTES), key=secrets.token_urlsafe(_SECRET_BYTES))
         self._write(self._place("seat", session.cookie), f"{self.now()} {self._digest('key', session.key)}")
@@ -336,7 +336,7 @@ class PairingCodes:
                 hint="start the server that does, or make a code for a vault of this one: knap connect --vault NAME",
                 code="other_vault",
             )
-        return stored.offer if private.take(file) else None
+        return stored.offer if private.remove_once(file) else None
 
     def _is_young(self, stored: _StoredCode) -> bool:
         """Return whether a code is young by both clocks.

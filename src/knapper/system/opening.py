@@ -29,7 +29,7 @@ FinalPath: TypeAlias = Callable[[int], str]
 
 _WINDOWS_NO_FILE: Final = frozenset({1, 6, 87, 123})
 """What Windows says of a device's name in a folder, such as ``con.md`` (1, 6, 87), and of a name that none can have."""
-WINDOWS_OPEN_ELSEWHERE: Final = frozenset({32, 33, 1175, 1176})
+_WINDOWS_OPEN_ELSEWHERE: Final = frozenset({32, 33, 1175, 1176})
 """What Windows says of a file that another program has open, the last two when one file is to replace another."""
 _OPEN_ELSEWHERE_S: Final = 1.0
 _PAUSE_S: Final = 0.02
@@ -238,7 +238,7 @@ def patiently(change: Callable[[], None]) -> None:
         try:
             return change()
         except OSError as error:
-            if getattr(error, "winerror", None) not in WINDOWS_OPEN_ELSEWHERE or time.monotonic() > deadline:
+            if getattr(error, "winerror", None) not in _WINDOWS_OPEN_ELSEWHERE or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_S)
 

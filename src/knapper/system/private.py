@@ -97,14 +97,16 @@ def touch(file: Path) -> None:
     os.utime(file)
 
 
-def take(file: Path) -> bool:
+def remove_once(file: Path) -> bool:
     """Remove a file, and return whether this call did; of several at once, one does.
 
-    Windows may let several remove a file at once, so a mark beside it decides, which one alone can make.
+    Windows may let several remove a file at once, so a file beside it decides, which one alone can create.
     """
     from knapper.system import opening  # noqa: PLC0415 - what only reads needn't load it
 
-    mark = file.with_name(f".{file.name}.taken")
+    if not file.exists():
+        return False
+    mark = file.with_name(f".{file.name}.removing")
     try:
         os.close(open_new(mark))
     except OSError:

@@ -187,10 +187,10 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
     """Rename with ``ReplaceFileW``, which keeps rights and dates; run under Wine, never on Windows itself."""
 
     def rename(source: Path, target: Path, manner: RenameMode) -> None:
+        if manner == "noreplace":
+            opening.patiently(lambda: os.rename(source, target))  # noqa: PTH104 - refuses an existing one
+            return
         old = _old_name(source)
-
-        def place() -> None:
-            _ = source.rename(target)  # Windows refuses an existing target
 
         def replace() -> None:
             names = (str(target), str(source), str(old))
@@ -204,11 +204,8 @@ def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRen
             error.winerror = code
             raise error
 
-        def put_aside() -> None:
-            _ = old.rename(source)
-
-        for step in (place,) if manner == "noreplace" else (replace, put_aside):
-            opening.patiently(step)
+        opening.patiently(replace)
+        opening.patiently(lambda: os.rename(old, source))  # noqa: PTH104 - which returns nothing
 
     return rename
 
