@@ -430,6 +430,8 @@ def test_earlier_files_for_which_there_is_no_space_are_read_and_stay(
     with opened(tmp_path) as work:
         assert sessions_of(work).get("-own").turns == 400
         assert sessions_of(work, "http").get("http-own").turns == 400
+    with pytest.raises(StorageError, match="can't be migrated, so it is only read"):  # as doctor tells
+        migrate(tmp_path)
     assert {path.name for path in tmp_path.glob("*.db")} == {*ALL_FILES, WORK_FILE}
 
     monkeypatch.undo()

@@ -7,6 +7,7 @@ import pytest
 from knapper.changes.disk import apply
 from knapper.changes.disk import undo as undoing
 from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta, Effect, MakeFolder, MoveToTrash, RemoveFolder, Rename, Write
 from knapper.changes.disk.transaction import State
 from knapper.changes.disk.undo import Last, OfProposal, OfRun, One, Selector, Since
@@ -203,6 +204,19 @@ def test_a_later_change_counts_until_it_is_undone_and_again_once_that_is_taken_b
     assert not later()
     undo(state, One(change_id=back.applied.change_id))
     assert later() == [second]
+
+
+def test_a_file_that_is_gone_is_explained_by_a_later_change_that_took_it_away_alone(state: State) -> None:
+    def way(first: Change) -> str:
+        later = undoing.find_later(state.journal, [first], [A])
+        return undoing.explain_way(later, {A: None}, rest_fits=False)
+
+    first = state.journal.show(edit(state, A, b"a", b"a1"))
+    second = edit(state, A, b"a1", b"a2")
+    assert way(first) == f"take back what another program changed in '{A}', then undo what came later: {second}"
+
+    moved = apply.apply_effects(state, [Rename(source=A, target=NotePath("c/a.md"))], META).change_id
+    assert way(first) == f"undo what came later first: {moved}, then {second}"
 
 
 def conflicts(error: ConflictError) -> list[dict[str, object]]:

@@ -53,6 +53,7 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         (["edit", "one", "1", "Garden.md"], "no file 'one' in", "the note comes first: `knap edit PATH OLD NEW`"),
         (["edit", "x", "Garden.md", "--at", "end"], "no file 'x' in", "the note comes first: `knap edit PATH --at"),
         (["section", "Tasks", "Garden.md", "x"], "no file 'Tasks'", "the note comes first: `knap section PATH HEADING"),
+        (["section", "Anna's", "Garden.md", "x"], "no file", "the note comes first: `knap section PATH HEADING"),
         (
             ["props", "set", "Garden.md", "x", "1"],
             "it is 'set NAME VALUE'",

@@ -206,7 +206,8 @@ def migrate(folder: Path) -> None:
     """Migrate the files of earlier versions in a vault's state folder.
 
     Raises:
-        StorageError: The disk has no space for that, one of them can't be migrated, or the file can't be used.
+        StorageError: The disk has no space for that or refuses it, one of them can't be migrated, or the file can't be
+            used.
         ConflictError: Another process has been writing for too long.
     """
     if any(_find_earlier(folder)):
@@ -219,6 +220,11 @@ def migrate(folder: Path) -> None:
         work.shut()
         for error in work.failures.values():
             raise error
+        if work.database.is_read_only:
+            raise StorageError(
+                f"what earlier versions stored in '{folder}' can't be migrated, so it is only read",
+                hint="check the disk's free space and the folder's permissions",
+            )
 
 
 def _is_found(folder: Path, sql: str, values: tuple[str, ...]) -> bool:

@@ -164,7 +164,8 @@ class HistoryPage:
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it in the shape that every surface shows."""
         rows: list[JSONValue] = [one.as_dict() for one in self.entries]
-        notes: list[JSONValue] = [f"this may lack something: {one.message}; {one.hint}" for one in self.unread]
+        texts = ("; ".join(filter(None, (one.message, one.hint))) for one in self.unread)
+        notes: list[JSONValue] = [f"this may lack something: {text}" for text in texts]
         shape: dict[str, JSONValue] = {"success": True, "results": rows, "limit": self.limit}
         return {**shape, "more": bool(self.next), "next": self.next, "notes": notes}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MIGRATION_LOG: Final = "knapper.agents.work_store"
 _EARLIER_FILES: Final = ("sessions.db", "task_runs.db", "paused.db", "presets.db")
-"""As in that module, which only some commands need."""
+"""As in that module, which only some commands need; those of clients lie in folders below ``chats``."""
 
 
 def read_settings(options: GlobalOptions) -> Settings:
@@ -41,7 +41,8 @@ def _show_long_migration(options: GlobalOptions, settings: Settings) -> None:
     if loading.holds(settings.choice.path, settings.state_dir):  # which is an error of its own
         return
     folder = loading.state_folder(settings)
-    if not any((folder / name).exists() for name in _EARLIER_FILES):
+    stored = (*folder.glob("*.db"), *folder.glob("chats/*/*.db"))
+    if not any(path.name in _EARLIER_FILES for path in stored):
         return
     import logging  # noqa: PLC0415 - 15 ms that only such a vault should cost
 

@@ -212,7 +212,7 @@ class Engine:
 
     @contextlib.contextmanager
     def writing(self, *, wait_s: float = 60.0) -> Generator[None]:
-        """Hold the write lock, so that what is counted at the block's end is what it has written; see `refresh`."""
+        """Hold the write lock for the block, in which this thread may call `refresh` and `embed`; errors as there."""
         with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
             if not is_acquired:
                 raise ConflictError(
@@ -311,7 +311,7 @@ class Engine:
     def embed(
         self, *, progress: Progress | None = None, stop: threading.Event | None = None, publishes: bool = True
     ) -> int:
-        """Compute the missing vectors of all chunks, and publish them; return how many were added.
+        """Compute the missing vectors of all chunks, with *publishes* publish them; return how many were added.
 
         Derives the files that large indexes are searched with, where that is due: work for the time after a save.
         """

@@ -78,14 +78,14 @@ def replace_token(state_dir: Path, name: TokenName) -> str:
 
 
 def _write_token(path: Path, token: str, *, is_first: bool) -> str:
-    """Write a token and return the stored one: without *replace*, a token of another process stays."""
+    """Write a token and return the stored one: with *is_first*, one that another process has written stays."""
     fresh = private.new_name(path)
     try:
         private.make_folder(path.parent)
         with os.fdopen(private.open_new(fresh), "w", encoding="ascii", newline="\n") as file:
             file.write(token + "\n")
         if not (is_first and _claim_path(fresh, path)):
-            fresh.replace(path)
+            opening.patiently(lambda: os.replace(fresh, path))  # noqa: PTH105 - which returns nothing
             return token
         return path.read_text(encoding="ascii").strip()
     except OSError as error:

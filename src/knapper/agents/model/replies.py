@@ -180,7 +180,7 @@ class RetryingModel(WrapperModel):
         Raises:
             ModelAPIError: It mayn't.
         """
-        wait_s = _asked_wait_s(error)
+        wait_s = error.retry_after or 0.0
         if attempt >= self._retries or wait_s > _MAX_ASKED_S or not _is_temporary(error):
             raise error
         if wait_s <= 0:
@@ -202,22 +202,14 @@ def report_retries(model: Model, report: Callable[[str], None]) -> Model:
     return model
 
 
-def _asked_wait_s(error: ModelAPIError) -> float:
-    """Return how long a server asks to wait, in seconds; 0 where it doesn't say."""
-    headers = (error.headers or {}) if isinstance(error, ModelHTTPError) else {}
-    milliseconds = headers.get("retry-after-ms", "")  # OpenAI's and Azure's, which is more exact
-    return float(milliseconds) / 1_000 if milliseconds.isdecimal() else error.retry_after or 0.0
-
-
 def _is_temporary(error: ModelAPIError) -> bool:
     """Return whether the same request may succeed later, as OpenAI's and Anthropic's libraries judge it."""
     if error.in_stream or isinstance(error, ModelQuotaExceededError):
         return False
     if not isinstance(error, ModelHTTPError):
         return isinstance(error, ModelConnectionError)
-    wish = (error.headers or {}).get("x-should-retry")
-    if wish in {"true", "false"}:
-        return wish == "true"
+    if error.provider_retry_hint is not None:
+        return error.provider_retry_hint
     return error.status_code in _RETRIED_STATUSES or error.status_code >= _SERVER_ERROR
 
 

@@ -29,7 +29,6 @@ _KEPT_DAYS: Final = 3
 """Backups of one file, of as many days."""
 _REPORT_FILE: Final = "report.json"
 """Beside the backups where one of them isn't whole."""
-_BUSY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +199,7 @@ def _copy(path: Path, target: Path, room: int) -> BackupGap:
                 problem = f"its {gap.size} bytes are more than what backups may still take"
                 return replace(gap, problem=problem, fits=False)
             os.close(private.open_new(part))
-            with contextlib.closing(private.connect(part, timeout_s=_BUSY_S)) as copy:
+            with contextlib.closing(private.connect(part, timeout_s=storage.BUSY_S)) as copy:
                 if gap.size > room:
                     gap = replace(gap, left_out=_copy_rows(source, copy, path.name, room))
                 else:

@@ -353,9 +353,12 @@ def find_later(journal: Journal, changes: Sequence[Change], paths: Iterable[str]
     Returns:
         The later changes, newest first; empty where the journal doesn't know what changed the files.
     """
+    if not changes:
+        return []
+    oldest = changes[-1].id
     found: dict[str, Change] = {}
     touched: dict[str, dict[str, None]] = {}
-    pending = [(path, path, change.id) for path in dict.fromkeys(paths) for change in changes[-1:]]
+    pending = [(path, path, oldest) for path in dict.fromkeys(paths)]
     while pending:
         origin, path, after = pending.pop()
         for change in journal.select(_LATER, {"path": path, "after": after}):
@@ -420,7 +423,11 @@ def explain_way(later: Sequence[LaterChange], current: Mapping[str, str | None],
 def _explains(later: Sequence[LaterChange], path: str, current: str | None) -> bool:
     """Return whether the newest of the later changes left a file as it is now."""
     newest = next((one.change for one in later if path in one.paths), None)
-    return newest is not None and (current is None or any(file.after_hash == current for file in newest.files))
+    if newest is None:
+        return False
+    if current is None:  # it removed the file, or gave it another name
+        return all(file.after_path != path for file in newest.files)
+    return any(file.after_hash == current for file in newest.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

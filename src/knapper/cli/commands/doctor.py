@@ -342,7 +342,7 @@ def check_engine(settings: Settings) -> CheckResult | None:
 
 
 def check_databases(settings: Settings) -> CheckResult:
-    """Check every database of the state that can't be derived from the notes."""
+    """Check every database of the state that can't be derived from the notes, and migrate those of earlier versions."""
     paths = _find_databases(settings)
     damages = {path: damage for path in paths if (damage := storage.find_damage(path))}
     if damages:
@@ -374,7 +374,8 @@ def _check_backups(settings: Settings, text: str) -> CheckResult:
         text = "; ".join([text, *(_describe_gap(gap, folder / gap.name, limit) for gap in warned)])
         hint = f"free some space; {_NEXT_BACKUP}"
         if unfit := [gap for gap in warned if not gap.problem or not gap.fits]:
-            wanted_mb = max(math.ceil((limit - gap.room + gap.size) / 1_000_000) for gap in unfit)
+            taken = limit - min(gap.room for gap in unfit)
+            wanted_mb = math.ceil((taken + sum(gap.size for gap in unfit)) / 1_000_000)
             hint = f"`knap config set journal.backup_mb {wanted_mb}`, or more as they grow; {_NEXT_BACKUP}"
         return CheckResult(name="data", state="warn", text=text, hint=hint)
     journal = folder / JOURNAL_FILE

@@ -54,7 +54,7 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
         raise BadInput("the id or time is empty", hint=hint)
     change_id, run, proposal, since = (each or "" for each in which)
     since = inputs.parse_time(since).isoformat() if since else ""
-    if "." in change_id:  # as in no id, but in the name of any file
+    if "." in change_id:  # as in no id, but in most files' names
         hint = f"`knap log {shlex.quote(change_id)}` lists the changes of a file with their ids"
         raise BadInput(f"'{change_id}' isn't the id of a change", hint=hint)
     change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}

@@ -228,8 +228,8 @@ ANY_VAULT: Final = (
 PAGE_LIMIT: Final = 50
 """How many rows a page has where a request doesn't say."""
 PAGE_PARAMETERS: Final = (
-    Parameter(name="limit", doc=f"How many at most; {PAGE_LIMIT} where it is left out.", kind="count", maximum=500),
-    Parameter(name="offset", doc="How many are passed over.", kind="count", maximum=10**9),
+    count_parameter("limit", f"How many at most; {PAGE_LIMIT} where it is left out.", 0, 500),
+    count_parameter("offset", "How many are passed over.", 0, 10**9),
 )
 """Of routes that list by pages."""
 

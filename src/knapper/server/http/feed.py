@@ -46,13 +46,14 @@ LOOK_INTERVAL_S: Final = 0.2
 _MAX_KEPT: Final = 1_000
 _PAGE: Final = 100
 _WAITING_STATUSES: Final = ("open", "stale")
-_STATE_FILES: Final = ("journal.db", "proposals.db", "checkpoints.db", work_store.WORK_FILE, SCHEDULES_FILE)
+_VAULT_FILES: Final = ("journal.db", "proposals.db")
+_STATE_FILES: Final = (*_VAULT_FILES, "checkpoints.db", work_store.WORK_FILE, SCHEDULES_FILE)
 """What changes with them, or with their write-ahead logs, is news.
 
 A question is stored before its run says that it asks: without the runs, whoever looks between would never hear of it.
 """
-_VAULT_STAMPS: Final = 4
-"""How many stamps, from the first, are those of the journal and the proposals."""
+_VAULT_STAMPS: Final = 2 * len(_VAULT_FILES)
+"""How many stamps, from the first, are those of the journal and the proposals: each file's, and its log's."""
 
 WaitingSource = Callable[[str, str], Awaitable[Sequence[Mapping[str, JSONValue]]]]
 """Lists what waits for a client in a vault: rows with ``kind`` and ``id``."""

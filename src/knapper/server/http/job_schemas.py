@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from knapper.agents.pipeline import records, scopes
 from knapper.app.clients import PresetOverrides, TaskOrder
-from knapper.config.settings import SETTINGS
+from knapper.config.editing import SETTINGS_BY_NAME
 from knapper.errors import BadInput
 from knapper.server.http import openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments, count_parameter
@@ -68,12 +68,11 @@ CONTEXT_CONTENT: Final = openapi.json_content(
         "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
     }
 )
-_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
 
 
 def _number_parameter(setting_name: str, doc: str, name: str = "") -> Parameter:
     """Return the parameter that stands in for a setting, and has its range; also its name, where none is given."""
-    setting = _SETTINGS_BY_NAME[setting_name]
+    setting = SETTINGS_BY_NAME[setting_name]
     return count_parameter(name or setting_name.rpartition(".")[2], doc, setting.least, setting.most)
 
 

@@ -313,7 +313,7 @@ class _ReplySchemaWriter(GenerateJsonSchema):
     def dict_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - as in its base
         """Say that an object of any JSON has fields; without it, the page's types take it for an empty one."""
         described = super().dict_schema(schema)
-        has_any = "$ref" in described.get("additionalProperties", ())
+        has_any = "__JsonValue-" in str(described.get("additionalProperties"))  # as pydantic names it
         return {**described, "additionalProperties": True} if has_any else described
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - as in its base
