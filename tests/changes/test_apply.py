@@ -1,12 +1,13 @@
 import errno
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from knapper.changes.disk import apply as changes
 from knapper.changes.disk import undo
-from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.files import Files, hash_content
 from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
 from knapper.changes.disk.transaction import State
 from knapper.errors import BadInput, ConflictError, RefusedError, StorageError
@@ -327,6 +328,40 @@ def test_a_read_only_note_is_left_alone(root: Path, state: State) -> None:
 
     assert caught.value.code == "read_only"
     assert picture(root) == before
+
+
+def test_a_note_that_is_just_being_saved_anew_is_told_as_changed_and_not_as_read_only(
+    root: Path, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = write(root, NOTE, b"one")
+    access = os.access
+
+    def asked(path: Path, mode: int) -> bool:
+        (root / NOTE).rename(root / "a/note.md~")
+        return access(path, mode)
+
+    monkeypatch.setattr(os, "access", asked)
+
+    with pytest.raises(ConflictError, match="is gone") as caught:
+        apply(state, Write(path=NOTE, base=base, content=b"two"))
+
+    assert caught.value.details["conflicts"]
+    assert (root / "a/note.md~").read_bytes() == b"one"
+
+
+def test_a_note_that_is_moved_away_before_it_is_read_is_told_as_gone(root: Path) -> None:
+    base = write(root, NOTE, b"one")
+
+    @dataclass(frozen=True, kw_only=True)
+    class MovingDisk(Files):
+        def read(self, path: Path) -> bytes:
+            path.rename(root / "a/note.md~")
+            return super().read(path)
+
+    with pytest.raises(ConflictError, match="is gone"):
+        apply(opened(root, MovingDisk()), Write(path=NOTE, base=base, content=b"two"))
+
+    assert (root / "a/note.md~").read_bytes() == b"one"
 
 
 OPERATIONS = ["stage", "sync", "swap", "place", "mkdir", "rmdir", "trash", "sync_folder"]

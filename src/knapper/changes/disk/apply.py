@@ -1,6 +1,7 @@
 """Planning and application of effects to a vault as one change, and recovery after a kill."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -40,11 +41,15 @@ def refuse_read_only(path: str, entry: OverlayEntry) -> None:
 
     Raises:
         StorageError: It is read-only.
+        FileNotFoundError: Another program has moved it away since it was looked at, as some do when they save.
     """
     if entry.stamp is None or entry.disk is None:
         return
     # An exchange of names would replace even a read-only file: only the folder's permissions count for it.
-    if not entry.stamp.mode & 0o222 or not os.access(entry.disk, os.W_OK):
+    is_refused = not os.access(entry.disk, os.W_OK)
+    if is_refused and opening.lstat(entry.disk).st_ino != entry.stamp.inode:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if is_refused or not entry.stamp.mode & 0o222:
         raise StorageError(
             f"'{path}' is read-only; nothing was changed",
             code="read_only",
@@ -165,26 +170,32 @@ class Planner:
         for number, effect in enumerate(requested):
             self._steps.effect = number
             try:
-                match effect:
-                    case plan.Write(base=None):
-                        self._create(effect)
-                    case plan.Write():
-                        self._replace(effect)
-                    case plan.Rename():
-                        self._rename(effect)
-                    case plan.MoveToTrash():
-                        self._trash(effect)
-                    case plan.Remove():
-                        self._remove(effect)
-                    case plan.MakeFolder():
-                        self._make_folder(effect.path, mode=effect.mode)
-                    case plan.RemoveFolder():
-                        self._remove_folder(effect)
+                self._plan(effect)
             except OSError as error:
-                raise files.storage_error(
-                    error, effect.source if isinstance(effect, plan.Rename) else effect.path
-                ) from error
+                path = effect.source if isinstance(effect, plan.Rename) else effect.path
+                if not isinstance(error, FileNotFoundError):
+                    raise files.storage_error(error, path) from error
+                # Another program has just moved it away, perhaps to save it anew.
+                base = None if isinstance(effect, plan.MakeFolder | plan.RemoveFolder) else effect.base
+                self._steps.conflict(path, "is gone", expected=base, current=None)
         return self._steps.finished()
+
+    def _plan(self, effect: Effect) -> None:
+        match effect:
+            case plan.Write(base=None):
+                self._create(effect)
+            case plan.Write():
+                self._replace(effect)
+            case plan.Rename():
+                self._rename(effect)
+            case plan.MoveToTrash():
+                self._trash(effect)
+            case plan.Remove():
+                self._remove(effect)
+            case plan.MakeFolder():
+                self._make_folder(effect.path, mode=effect.mode)
+            case plan.RemoveFolder():
+                self._remove_folder(effect)
 
     def _create(self, effect: plan.Write) -> None:
         entry = self._overlay.entry(effect.path)
