@@ -51,3 +51,51 @@ def test_a_step_that_fails_ends_it_after_the_other_lane_is_done(tmp_path: Path) 
     assert done.stdout.splitlines()[-3:] == ["== bad: FAILED; the last lines of it:", "== bad", "cause"]
     assert (tmp_path / "end").exists()
     assert not (tmp_path / "after").exists()
+
+
+FAKE_TEST = """#!/usr/bin/env bash
+echo "$*" >>asked
+if [ $# = 0 ]; then first; else again; fi
+"""
+
+
+def run_tests(folder: Path, *, first: str, again: str = "true") -> subprocess.CompletedProcess[str]:
+    """Run the step of the tests with a `scripts/test` that does *first*, and *again* when it is asked for a part."""
+    (folder / "scripts").mkdir()
+    script = folder / "scripts" / "test"
+    script.write_text(FAKE_TEST.replace("first;", f"{first};").replace("again;", f"{again};"), encoding="utf-8")
+    script.chmod(0o755)
+    return run(folder, "step test tests", 'echo "retried: $retried"')
+
+
+def test_few_tests_that_fail_are_tried_again_and_named(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, first="echo 'FAILED tests/a.py::b - late'; echo '1 failed, 9 passed'; exit 1")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "retried: FAILED tests/a.py::b - late"
+    assert (tmp_path / "asked").read_text("utf-8").splitlines() == ["", "--last-failed --last-failed-no-failures none"]
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "calls"),
+    [
+        ("echo 'FAILED tests/a.py::b'; exit 1", "exit 1", 2),
+        ("printf 'FAILED tests/a.py::%s\\n' a b c d; exit 1", "true", 1),
+        ("echo 'FAILED tests/a.py::b'; echo 'FAIL Required test coverage of 90% not reached.'; exit 1", "true", 1),
+        ("echo 'no test was found'; exit 5", "true", 1),
+        ("exit 1", "true", 1),
+    ],
+)
+def test_tests_that_fail_twice_or_that_are_many_end_it(tmp_path: Path, first: str, again: str, calls: int) -> None:
+    done = run_tests(tmp_path, first=first, again=again)
+
+    assert done.returncode != 0
+    assert "retried" not in done.stdout
+    assert len((tmp_path / "asked").read_text("utf-8").splitlines()) == calls
+
+
+def test_tests_that_pass_are_run_once(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, first="echo '9 passed'")
+
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "retried: ")
+    assert (tmp_path / "asked").read_text("utf-8") == "\n"
