@@ -356,7 +356,7 @@ Fusion = Literal["convex", "rrf"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The constants of the ranking; ``docs/benchmarks.md`` describes how they were chosen."""
+    """The constants of the ranking; ``docs/benchmark-notes.md`` describes how they were chosen."""
 
     dense: float = 0.3
     """Weight of meaning in a chunk's score where the vault knows all words of the question; words have the rest."""

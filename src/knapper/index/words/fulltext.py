@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_RANKED_WORDS = 24
 """Words of a passage by which it is ranked, those that weigh most; with all words the joint ranking is worse.
 
-Independent of the vault's size, and told in the answer; ``docs/benchmarks.md`` has the figures."""
+Independent of the vault's size, and told in the answer; ``docs/benchmark-notes.md`` has the figures."""
 MAX_REPEATS = 3
 """Limit for repetitions of a word in a query."""
 _LARGE_COUNT = 1_000
