@@ -50,7 +50,10 @@ def main() -> int:
     modules = {name: import_module(f"bench.{name}") for name in NAMES}
     for name, module in modules.items():
         command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
-        command.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+        if frame.has_place(name):
+            command.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+        else:
+            command.set_defaults(write=False)
         command.add_argument("--check", action="store_true", help="exit with 1 if a goal isn't met")
         places.add_options(command)
         module.add_options(command)

@@ -164,12 +164,15 @@ def render(report: Report, *, command: str, load_before: float) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
+def has_place(name: str) -> bool:
+    """Return whether the page of benchmarks has a place for a report."""
+    return f"<!-- bench:{name} -->" in PAGE.read_text(encoding="utf-8")
+
+
 def write(name: str, text: str) -> None:
     """Put a report into the page of benchmarks, between its markers."""
     page = PAGE.read_text(encoding="utf-8")
     begin, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
-    if begin not in page:
-        sys.exit(f"bench: {PAGE.name} has no marker {begin}")
     head, rest = page.split(begin, 1)
     PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{rest.split(end, 1)[1]}", encoding="utf-8")
     print(f"\nwritten to {PAGE.relative_to(ROOT)}")

@@ -185,7 +185,7 @@ def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP, more: s
     config.write_text(f"[vaults.load]\npath = {json.dumps(str(vault))}\n{server}", encoding="utf-8")
     env = {**os.environ, "KNAP_CONFIG": str(config), "KNAP_STATE_DIR": str(folder / "state")}  # noqa: TID251 - handed on
     frame.say("indexing")
-    subprocess.run([*command, "-q", "index"], env=env, check=True)
+    subprocess.run([*command, "-q", "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     serve = [*command, "serve", "--port", "0", "--log-file", str(folder / "log")]
     with subprocess.Popen(serve, env=env, stderr=subprocess.PIPE, text=True) as process:
         try:
