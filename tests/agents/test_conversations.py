@@ -289,6 +289,23 @@ def test_a_long_conversation_is_summed_up_between_turns(talks: Conversations) ->
     assert talks.store.get(session).turns == 8
 
 
+def test_a_model_that_is_asked_again_for_a_summary_is_told_of(talks: Conversations) -> None:
+    session = talks.route(None).id
+    long = Model([["answer " * 400]])
+    for text in ("one", "two"):
+        _ = say(talks, scripted.chat(long), session, text)
+    replies = [Reply(status=429, headers={"retry-after-ms": "1"}), Reply(parts=["Summary."]), Reply(parts=["Well."])]
+    with protocol.serving(*replies) as server:
+        model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
+        events = say(talks, scripted.chat(model, context_tokens=500), session, "three")
+
+    assert [event.as_dict()["text"] for event in scripted.of(events, "notice")] == [
+        f'trying again in 1 s (1 of 2): t@{server.base_url}: too many requests; it says: "status 429"'
+    ]
+    assert scripted.done(events).answer == "Well."
+    assert len(server.asked) == 3
+
+
 def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_path: Path) -> None:
     meter = open_meter(tmp_path, SpendingLimits(), lambda: NOW)
     session = talks.route(None).id

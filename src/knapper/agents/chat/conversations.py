@@ -13,9 +13,9 @@ from pydantic_ai.usage import RunUsage
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, TurnCaps
-from knapper.agents.events import Done, Error, Event, TraceRecorder
+from knapper.agents.events import Done, Error, Event, Notice, TraceRecorder
 from knapper.agents.loop import EventSink
-from knapper.agents.model import usage
+from knapper.agents.model import replies, usage
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
 from knapper.agents.stages import Stage, Stages
@@ -189,7 +189,7 @@ class Conversations:
         spent, context = RunUsage(), self.context_of(session_id)
         await asyncio.to_thread(answers.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
-        history = await self._history(chat, session_id, last, spent)
+        history = await self._history(chat, session_id, last, spent, emit)
         text = session_message.text
         if stage is not None:
             text = await asyncio.to_thread(stage.write_task, context)
@@ -249,7 +249,9 @@ class Conversations:
             if chat.meter:
                 chat.meter.record(finished.session_id, chat.name, cost)
 
-    async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
+    async def _history(
+        self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage, emit: EventSink
+    ) -> list[ModelMessage]:
         """Load the session's history, and summarize its beginning if too long; *spent* gets what can't be recorded."""
         stored = await asyncio.to_thread(self.store.history, session_id)
         messages = _read_messages(stored.head.messages)
@@ -264,9 +266,10 @@ class Conversations:
             return messages
         prompt = chat.prompts.load("summary")
         used = RunUsage()
-        async with chat.model:
+        model = replies.report_retries(chat.model, lambda text: emit(Notice(text=text)))
+        async with model:
             shorter = await chat_turn.summarize_history(
-                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=used
+                messages, model, budget=chat.context_tokens, prompt=prompt, usage=used
             )
         try:
             if chat.meter:
