@@ -17,8 +17,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
+from knapper.errors import StorageError
 from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
-from knapper.server import security
+from knapper.server import security, workers
 from knapper.server.http import binding
 from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
 from knapper.tools import registry
@@ -322,7 +323,14 @@ class _ReplySchemaWriter(GenerateJsonSchema):
 
 
 def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
-    properties, docs = schema["properties"], registry.field_docs(shape)
+    try:
+        properties, docs = schema["properties"], registry.field_docs(shape)
+    except (OSError, SyntaxError) as error:  # docstrings of fields are in no module, only in its source
+        raise StorageError(
+            f"the source of {shape.__module__} can't be read any more: Knapper was upgraded or removed meanwhile",
+            hint="restart the server: `knap service restart`, or end `knap serve` and start it again",
+            code="restart_needed",
+        ) from error
     for name in properties.keys() & docs.keys():
         properties[name]["description"] = docs[name]
     if "description" in schema:
@@ -342,7 +350,10 @@ def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, 
         return [_resolve_types(part) for part in node]
     if node is None or isinstance(node, str | int | float):
         return node
-    return _describe_type(node() if isinstance(node, FunctionType) else node)
+    if isinstance(node, FunctionType):
+        with workers.IMPORT_LOCK:
+            node = node()
+    return _describe_type(node)
 
 
 @cache
