@@ -55,6 +55,10 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
         click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
+_ELSEWHERE: Final = {
+    "knap tags": "`knap info NOTE` shows a note's tags, and `knap props NOTE append tags TAG` adds one"
+}
+"""What a group is taken for, and which commands do that."""
 _NUMBER: Final = re.compile(r"-\d+")
 _VALID_NUMBER: Final = re.compile(r"is not a valid (integer|float)(?: range)?")
 _NUMBER_NAMES: Final = {"integer": "isn't a whole number", "float": "isn't a number"}
@@ -81,6 +85,8 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
         args: The program's arguments, for an error that doesn't know its command.
     """
     ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx and isinstance(error, click.exceptions.NoSuchCommand) and isinstance(ctx.command, click.Group):
+        return _unknown_command(error.command_name, ctx, ctx.command)
     text = _VALID_NUMBER.sub(lambda kind: _NUMBER_NAMES[kind[1]], " ".join(error.format_message().split()))
     if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
         text = f"`{ctx.command_path}` alone does nothing"
@@ -88,13 +94,23 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 
 
+def _unknown_command(name: str, ctx: click.Context, group: click.Group) -> BadInput:
+    """Return the error about a subcommand that a group doesn't have, with the nearest one."""
+    hint = options.did_you_mean(name, group.list_commands(ctx), _list_commands(ctx, group))
+    return BadInput(f"there is no command '{ctx.command_path} {name}'", hint=hint, code="no_command")
+
+
+def _list_commands(ctx: click.Context, group: click.Group) -> str:
+    """Return a hint with the subcommands of a group, and with the commands that do what may be expected of it."""
+    usual = f"`{ctx.command_path} --help` describes each"
+    return f"one of {', '.join(group.list_commands(ctx))}; {_ELSEWHERE.get(ctx.command_path, usual)}"
+
+
 def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> str:
     """Return the next step after a command was called in a way that it can't be."""
     usage = f"`{ctx.command_path} --help` shows the usage"
-    if isinstance(ctx.command, click.Group) and isinstance(
-        error, click.exceptions.NoArgsIsHelpError | click.exceptions.NoSuchCommand
-    ):
-        return f"one of {', '.join(ctx.command.list_commands(ctx))}; `{ctx.command_path} --help` describes each"
+    if isinstance(ctx.command, click.Group) and isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return _list_commands(ctx, ctx.command)
     if isinstance(error, click.NoSuchOption) and _NUMBER.fullmatch(error.option_name):
         return f"to give {error.option_name} as a value, put -- before the arguments; {usage}"
     if ctx.parent is not ctx.find_root():
