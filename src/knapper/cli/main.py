@@ -56,7 +56,11 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
 
 
 _ELSEWHERE: Final = {
-    "knap tags": "`knap info NOTE` shows a note's tags, and `knap props NOTE append tags TAG` adds one"
+    "knap tags": "`knap info NOTE` shows a note's tags, and `knap props NOTE append tags TAG` adds one",
+    "knap sessions": "`knap sessions` alone lists them",
+    "knap config": "`knap config` alone shows every setting",
+    "knap models": "`knap models` alone lists them",
+    "knap token": "`knap token` alone shows where it is stored",
 }
 """What a group is taken for, and which commands do that."""
 _NUMBER: Final = re.compile(r"-\d+")
@@ -96,7 +100,7 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
 
 def _unknown_command(name: str, ctx: click.Context, group: click.Group) -> BadInput:
     """Return the error about a subcommand that a group doesn't have, with the nearest one."""
-    hint = options.did_you_mean(name, group.list_commands(ctx), _list_commands(ctx, group))
+    hint = options.guess_command(name, group.list_commands(ctx), _list_commands(ctx, group))
     return BadInput(f"there is no command '{ctx.command_path} {name}'", hint=hint, code="no_command")
 
 
@@ -127,6 +131,8 @@ def _hint_extra_argument(ctx: click.Context, usage: str) -> str:
     if ctx.info_name in _VAULT_COMMANDS:
         has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
         return QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    if ctx.info_name == "history":
+        return f"a note or folder is named by --note PATH; {usage}"
     if ctx.info_name == "read":
         return f"it reads one note, or a part of it by --section HEADING; {usage}"
     return usage
@@ -312,7 +318,7 @@ class LazyGroup(click.Group):
             raise BadInput(
                 f"there is no command '{name}'",
                 code="no_command",
-                hint=hint if is_split_path else options.did_you_mean(name, self.list_commands(ctx), hint),
+                hint=hint if is_split_path else options.guess_command(name, self.list_commands(ctx), hint),
             )
         return super().resolve_command(ctx, args)
 
