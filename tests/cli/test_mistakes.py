@@ -56,6 +56,12 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
             "there is no command 'knap sessions list'",
             "one of clear, delete, export, fork, rename, show; `knap sessions` alone",
         ),
+        (
+            ["history", "--kind", "change"],
+            "invalid value for '--kind': 'change' is not one of",
+            "did you mean 'changed'?",
+        ),
+        (["history", "--kind", "zzz"], "invalid value for '--kind': 'zzz' is not one of", "`knap history --help`"),
         (["delete", "Garden.md"], "there is no command 'delete'", "did you mean 'rm'?"),
         (["history", "Garden.md"], "got unexpected extra argument (Garden.md)", "a note or folder is named by --note"),
         (["run", "resme", "r1"], "there is no command 'knap run resme'", "did you mean 'resume'?"),

@@ -63,6 +63,7 @@ _ELSEWHERE: Final = {
     "knap token": "`knap token` alone shows where it is stored",
 }
 """What a group is taken for, and which commands do that."""
+_NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of")
 _NUMBER: Final = re.compile(r"-\d+")
 _VALID_NUMBER: Final = re.compile(r"is not a valid (integer|float)(?: range)?")
 _NUMBER_NAMES: Final = {"integer": "isn't a whole number", "float": "isn't a number"}
@@ -95,6 +96,9 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
     if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
         text = f"`{ctx.command_path}` alone does nothing"
     hint = _hint_usage(error, ctx, text) if ctx else f"`{_command_path(args)} --help` shows the usage"
+    word = _NO_CHOICE.search(text)
+    if word and isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):
+        hint = options.did_you_mean(word[1], map(str, error.param.type.choices), hint)
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 
 
