@@ -130,7 +130,9 @@ def talk(turns: int, *, words: int = 200) -> list[ModelMessage]:
 def shorter(messages: list[ModelMessage], model: Model, *, budget: int) -> tuple[list[ModelMessage], RunUsage]:
     usage = RunUsage()
     work = chat_turn.summarize_history(messages, model.open(), budget=budget, prompt=PROMPT, usage=usage)
-    return asyncio.run(work), usage
+    kept = asyncio.run(work)
+    assert kept is not None
+    return kept, usage
 
 
 def test_a_conversation_within_its_budget_stays_as_it_is() -> None:
@@ -166,8 +168,16 @@ def test_calls_and_their_results_stay_together() -> None:
     assert calls == results
 
 
-def test_where_no_summary_can_be_had_the_beginning_is_left_out() -> None:
-    kept, _ = shorter(talk(12), Model([[""]]), budget=2_000)
+def test_a_summary_that_is_too_long_is_none() -> None:
+    work = chat_turn.summarize_history(
+        talk(12), Model([["word " * 4_000]]).open(), budget=2_000, prompt=PROMPT, usage=RunUsage()
+    )
+
+    assert asyncio.run(work) is None
+
+
+def test_a_beginning_is_dropped_by_whole_turns() -> None:
+    kept = chat_turn.drop_beginning(talk(12), 2_000)
 
     assert chat_turn.estimate_history_tokens(kept) <= 2_000
     first = kept[0].parts[0]

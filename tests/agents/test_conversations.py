@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events as agent_events
-from knapper.agents.chat.conversations import MAX_MESSAGE_CHARS, Conversations, SessionMessage
+from knapper.agents.chat.conversations import BEGINNING_LEFT_OUT, MAX_MESSAGE_CHARS, Conversations, SessionMessage
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import BaseEvent, Done, Event, Text, TurnJob
 from knapper.agents.model import names, usage
@@ -287,6 +287,42 @@ def test_a_long_conversation_is_summed_up_between_turns(talks: Conversations) ->
     assert known.head.upto > 0
     assert "Question 0" not in str(prompts(model))
     assert talks.store.get(session).turns == 8
+
+
+def test_a_model_that_is_asked_again_for_a_summary_is_told_of(talks: Conversations) -> None:
+    session = talks.route(None).id
+    long = Model([["answer " * 400]])
+    for text in ("one", "two", "three"):
+        _ = say(talks, scripted.chat(long), session, text)
+    replies = [Reply(status=429, headers={"retry-after-ms": "1"}), Reply(parts=["Summary."]), Reply(parts=["Well."])]
+    with protocol.serving(*replies) as server:
+        model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
+        events = say(talks, scripted.chat(model, context_tokens=1_600), session, "four")
+
+    assert [event.as_dict()["text"] for event in scripted.of(events, "notice")] == [
+        f'trying again in 1 s (1 of 2): t@{server.base_url}: too many requests; it says: "status 429"'
+    ]
+    assert scripted.done(events).answer == "Well."
+    assert len(server.asked) == 3
+
+
+def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Conversations) -> None:
+    session = talks.route(None).id
+    long = Model([["answer " * 400]])
+    for text in ("one", "two"):
+        _ = say(talks, scripted.chat(long), session, text)
+    with protocol.serving(Reply(status=400), Reply(parts=["Well."])) as server:
+        model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
+        failed = scripted.done(say(talks, scripted.chat(model, context_tokens=500), session, "three"))
+    after_failure = talks.store.history(session).head.upto
+    useless = Model([["word " * 1_000], ["Well."]])
+    unusable = scripted.done(say(talks, scripted.chat(useless, context_tokens=500), session, "four"))
+
+    assert (failed.answer, unusable.answer) == ("Well.", "Well.")
+    assert len(failed.notes) == 1
+    assert str(failed.notes[0]).startswith(f"{BEGINNING_LEFT_OUT}: scripted: ")
+    assert unusable.notes == [BEGINNING_LEFT_OUT]
+    assert (after_failure, talks.store.history(session).head.upto) == (0, 3)  # the server may answer the next time
 
 
 def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_path: Path) -> None:

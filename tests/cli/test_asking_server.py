@@ -185,14 +185,15 @@ def test_the_terminals_own_rights_count(shell: Shell) -> None:
     assert "Rain.md" not in others[1]
 
 
-def test_a_vault_that_is_not_there_is_told_by_tool_calls_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VAULT_PATH", "typo")
+def test_a_vault_that_is_not_there_is_told_by_tool_calls_too(shell: Shell) -> None:
+    file = shell.home / "config.toml"
     with asking.serving():
+        file.write_text("default_vault = 'typo'\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
         code, out, _ = shell.run("tool", "list_notes", "{}")
         assert not shell.is_answered
 
     assert code == 3
-    assert json.loads(out)["error"] == "there is no vault and no folder 'typo', which VAULT_PATH names"
+    assert json.loads(out)["error"] == f"there is no vault and no folder 'typo', which {file}:1 names"
 
 
 @pytest.mark.parametrize("changed", ["hidden = ['Plans/']\n", "[clients.cli]\nhidden = ['Plans/']\n"])

@@ -89,3 +89,4 @@ def test_an_undo_that_would_fail_says_so_in_json_as_by_its_exit_code(
     assert (answer["success"], answer["code"]) == (real["success"], real["code"]) == (False, "conflict")
     assert answer["error"] == "undoing would fail: 'A.md' has changed"
     assert (answer["status"], [row["path"] for row in answer["left"]]) == ("planned", ["A.md"])
+    assert answer["hint"] == real["hint"] == "undo what came later first, in the program that made it"

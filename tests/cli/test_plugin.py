@@ -333,6 +333,15 @@ def test_from_a_folder_that_obsidian_never_opened_nothing_is_removed(
 
 
 @pytest.mark.usefixtures("shipped")
+def test_a_dry_run_says_that_nothing_was_changed(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _ = main.run(["--vault", str(vault), "plugin", "install", "--enable", "--dry-run"])
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[:2] == ["nothing was changed: this is a dry run; without --dry-run:", "the plugin is installed"]
+    assert tree(vault) == {}
+
+
+@pytest.mark.usefixtures("shipped")
 def test_it_is_taken_away_and_its_settings_stay_unless_they_should_not(
     vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

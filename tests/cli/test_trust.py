@@ -47,7 +47,7 @@ def test_a_client_that_is_trusted_anyway_is_an_error(vault: Path, capsys: pytest
 
     assert code == 2
     assert "'mcp' isn't held to proposals" in told
-    assert "who is: nobody" in told
+    assert "hint: no client is" in told
 
 
 def test_all_are_trusted_again_at_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

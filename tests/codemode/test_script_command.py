@@ -56,6 +56,9 @@ def test_a_vault_that_is_not_there_is_told_as_everywhere_and_no_other_is_taken(
         ["run", "Plan the move", "--model", "tiny@http://127.0.0.1:9/v1"],
         ["run", "list"],
         ["tool", "list_notes"],
+        ["agent"],
+        ["serve", "--port", "0"],
+        ["mcp"],
     ):
         code = main.run([*command, *named, "--json"])
         shown = json.loads(capsys.readouterr().out)

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from knapper import config
+from knapper.app import Hub
 from knapper.config.settings import Settings
 from knapper.errors import SetupError
 
@@ -124,6 +125,16 @@ def test_a_configured_vault_whose_folder_is_gone_is_named(two_vaults: Path) -> N
 
     with pytest.raises(SetupError, match="of the vault 'home' isn't there"):
         _ = settings.vault
+
+
+@pytest.mark.parametrize(("named", "told"), [("hmoe", "no vault and no folder 'hmoe'"), ("home", "vault 'home' isn't")])
+def test_a_hub_takes_no_other_vault_in_the_place_of_one_that_is_named(two_vaults: Path, named: str, told: str) -> None:
+    (two_vaults / "home").rmdir()
+
+    with pytest.raises(SetupError, match=told):
+        Hub(config.load({"default_vault": named}, cwd=two_vaults))
+    with Hub(config.load(cwd=two_vaults)) as hub:
+        assert hub.vaults == ("work", "home")
 
 
 def test_a_file_of_secrets_in_a_vault_is_refused(two_vaults: Path) -> None:

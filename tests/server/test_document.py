@@ -1,12 +1,19 @@
 """The OpenAPI document: complete, true, and held to by every answer."""
 
+import importlib
+import sys
+import threading
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
+from knapper.server.http import openapi
+from knapper.server.http.app import Mount
 from tests import compiled
 from tests.server import apps, contracts
 
@@ -60,6 +67,50 @@ def test_a_tool_takes_in_the_document_what_it_takes_in_the_table(client: TestCli
     assert body == shown["edit_file"]["parameters"]
     note = described["paths"]["/notes/{path}"]["get"]["parameters"]
     assert [one["in"] for one in note if one["name"] == "path"] == ["path"]
+
+
+def test_other_requests_are_answered_while_the_document_is_written(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    def write(*_: object) -> dict[str, bool]:
+        begun.set()
+        return {"released": released.wait(5)}
+
+    monkeypatch.setattr(openapi, "make_document", write)
+    with ThreadPoolExecutor(1) as pool:
+        document = pool.submit(client.get, "/openapi.json")
+        assert begun.wait(5)
+        health = client.get("/health")
+        released.set()
+
+    assert health.status_code == 200
+    assert document.result().json() == {"released": True}
+
+
+def test_a_source_that_an_upgrade_has_removed_leads_to_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "gone_shapes.py"
+    text = "from typing_extensions import TypedDict\n\nclass Shape(TypedDict):\n    name: str\n    'Its name.'\n"
+    source.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setitem(sys.modules, "gone_shapes", ModuleType("gone_shapes"))  # so that it is forgotten afterwards
+    del sys.modules["gone_shapes"]
+    content = openapi.type_content(importlib.import_module("gone_shapes").Shape)
+    source.unlink()
+
+    async def show(*_: object) -> dict[str, object]:
+        return {}
+
+    route = openapi.make_route(openapi.bind_route("GET", "/gone", "x", show, (), content))
+    with apps.world(tmp_path) as world, world.client(None, Mount(routes=(route,))) as client:
+        refused = client.get("/openapi.json")
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "restart_needed")
+    assert refused.json()["error"].startswith("the source of gone_shapes can't be read any more")
+    assert "`knap service restart`" in refused.json()["hint"]
 
 
 @pytest.mark.slow

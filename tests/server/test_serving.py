@@ -284,3 +284,18 @@ def test_a_vault_whose_folder_is_missing_is_named_at_the_start(vault: Path, tmp_
     assert f"the folder {tmp_path / 'x'} of the vault 'gone' isn't there: it is served once it is there" in "".join(
         printed
     )
+
+
+def test_a_service_waits_for_the_folder_of_the_default_vault(vault: Path, tmp_path: Path, own_home: Path) -> None:
+    text = f"default_vault = 'gone'\n[vaults.here]\npath = '{vault}'\n[vaults.gone]\npath = '{tmp_path / 'x'}'\n"
+    (own_home / "config.toml").write_text(text, encoding="utf-8")
+    env = {**os.environ, "KNAP_EMBEDDINGS": "none"}  # noqa: TID251  # a process of its own gets this one's environment
+
+    with subprocess.Popen(
+        [*KNAP, "serve", "--as-service", "--port", "0"], stderr=subprocess.PIPE, encoding="utf-8", env=env
+    ) as process:
+        assert process.stderr is not None
+        printed = process.stderr.readline()
+        process.terminate()
+
+    assert printed.endswith("of the vault 'gone' isn't there; waiting until that has changed\n")

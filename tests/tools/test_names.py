@@ -190,9 +190,25 @@ def test_a_folders_name_is_no_note_for_a_change(tmp_path: Path) -> None:
         moved = opened.call(context, "move_file", source="Plans", destination="Archive/")
 
     assert read["path"] == "Deep/Plans.md"
-    assert (deleted["code"], emptied["code"]) == ("is_folder", "not_found")
+    assert (deleted["code"], emptied["code"]) == ("is_folder", "is_folder")
     assert moved["status"] in {"applied", "proposed"}
     assert (vault.root / "Deep/Plans.md").exists()
+
+
+def test_an_empty_folder_is_called_a_folder_and_a_hidden_one_is_not_known(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Plans/a.md": "1"})
+    for name in ("Empty", "Secret", "Plans/Deep"):
+        (vault.root / name).mkdir()
+
+    with vault.open() as context, vault.open(HIDING) as guarded:
+        filled = opened.call(context, "read_file", path="Plans")
+        empty = [opened.call(context, "read_file", path=name) for name in ("Empty", "empty/", "Plans/Deep")]
+        missing, secret = (opened.call(guarded, "read_file", path=name) for name in ("Secrex", "Secret"))
+
+    assert (filled["error"], filled["hint"]) == ("'Plans' is a folder", "name a file in it")
+    assert [one["error"] for one in empty] == [f"'{name}' is a folder" for name in ("Empty", "Empty", "Plans/Deep")]
+    assert {one["hint"] for one in empty} == {"no file in it is shown here: name another, or make one in it"}
+    assert secret == json.loads(json.dumps(missing).replace("Secrex", "Secret"))
 
 
 def test_a_name_is_found_a_moment_after_the_note_was_saved(vault: Opener) -> None:

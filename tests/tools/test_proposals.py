@@ -416,6 +416,20 @@ def test_an_undo_names_no_later_change_that_the_client_may_not_know(vault: Opene
         assert not writer.find_later(changes, ["Garden.md"])
 
 
+def test_an_undo_tells_that_a_later_change_is_hidden_from_the_client_and_not_which(vault: Opener) -> None:
+    phone = ClientSettings(grants=access.default_grants("phone", "mcp"), hidden=("Secret/",))
+    with vault.open(phone) as context:
+        first = str(files.edit_file(context, "Garden.md", "One.", "1.")["change_id"])
+    with vault.open() as context:
+        moved = str(files.move_file(context, "Garden.md", "Secret/Garden.md")["change_id"])
+    with vault.open(phone) as context, pytest.raises(ConflictError) as caught:
+        journal.undo_change(context, first)
+
+    way = "ask a person to undo a later change of 'Garden.md' first, which this client may not see"
+    assert caught.value.hint == way
+    assert not [part for part in ("Secret", moved, "by cli") if part in str(caught.value.as_dict())]
+
+
 def test_an_undo_leaves_what_was_changed_since_if_asked_to(vault: Opener) -> None:
     with vault.open(asked=SubmitOptions(run="r")) as context:
         files.edit_file(context, "Garden.md", "One.", "1.")

@@ -268,8 +268,9 @@ def trust(context: Context, *, client: str = "", run: str = "", everyone: bool =
         return restricted
     named = [taint for taint in restricted if taint.client == client and run in {"", taint.run}]
     if not named:
-        clients = ", ".join(dict.fromkeys(taint.client for taint in restricted)) or "nobody"
-        raise NotFound(f"'{client}' isn't held to proposals", hint=f"who is: {clients}", code="not_tainted")
+        clients = ", ".join(dict.fromkeys(taint.client for taint in restricted))
+        hint = f"these are: {clients}" if clients else "no client is"
+        raise NotFound(f"'{client}' isn't held to proposals", hint=hint, code="not_tainted")
     for taint in named:
         _ = rights.taints.clear(taint.client, taint.run, by=rights.grants)
     return named

@@ -264,13 +264,13 @@ class Hub(Closeable):
             reads_only: Leave changes that were cut short to another process, such as the one that began this.
 
         Raises:
-            SetupError: There is no vault, or none could be chosen, or the client may open none.
+            SetupError: There is no vault, or the one that is named isn't there, or the client may open none.
         """
         choice = settings.choice
         vaults = () if only else settings.vaults
         if isinstance(choice, Vault):
             vaults = (choice, *(vault for vault in vaults if vault.path != choice.path))
-        elif not vaults:
+        elif settings.default_vault or not vaults:  # another one mustn't take the place of a vault that is named
             raise choice
         if client:
             vaults = tuple(vault for vault in vaults if settings.client(client).may_open(vault.name))

@@ -259,9 +259,8 @@ class Writer:
                 raise
             current = {str(one["path"]): str(one["current_hash"] or "") or None for one in conflicts}
             later = self.find_later(changes, current)
-            rest_fits = not partial and undo.fits_in_part(self.state, changes)
             message = f"{error.message}; later changes: {undo.describe_later(later)}" if later else error.message
-            hint = undo.explain_way(later, current, rest_fits=rest_fits)
+            hint = self.explain_way(changes, current, partial=partial)
             details = {**error.details, "later": [one.as_dict() for one in later]} if later else error.details
             raise ConflictError(message, hint=hint, code=error.code, details=details) from error
         left = self._notify_touched(
@@ -308,6 +307,18 @@ class Writer:
             paths: The files that they can't restore.
         """
         return [one for one in undo.find_later(self.state.journal, changes, paths) if self._may_know(one.change)]
+
+    def explain_way(self, changes: Sequence[Change], current: Mapping[str, str | None], *, partial: bool) -> str:
+        """Return the next step where an undo doesn't fit some files.
+
+        Args:
+            changes: The changes to undo, newest first.
+            current: Those files, each with its current hash; None if it isn't there.
+            partial: Whether such files were to be left out.
+        """
+        later = undo.find_later(self.state.journal, changes, current)
+        rest_fits = not partial and undo.fits_in_part(self.state, changes)
+        return undo.explain_way(later, current, rest_fits=rest_fits, sees=self._may_know)
 
     def _may_know(self, change: Change) -> bool:
         """Return whether the client may know of a change: a person of any, others of their own and of visible files."""

@@ -101,11 +101,7 @@ def call_named(options: GlobalOptions, name: str, arguments: Mapping[str, object
     from knapper.app import open_hub  # noqa: PLC0415 - as above
     from knapper.cli import setup  # noqa: PLC0415 - the same
 
-    settings = setup.read_settings(options)
-    # One that VAULT_PATH or the configuration names, and that isn't there, mustn't be replaced by another.
-    if settings.default_vault:
-        _ = settings.vault
-    with open_hub(settings, only=bool(options.vault)) as hub:
+    with open_hub(setup.read_settings(options), only=bool(options.vault)) as hub:
         return dict(hub.table.call(name, arguments, lambda vault: hub.context(client=client, vault=vault)))
 
 

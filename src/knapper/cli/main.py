@@ -55,6 +55,15 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
         click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
+_ELSEWHERE: Final = {
+    "knap tags": "`knap info NOTE` shows a note's tags, and `knap props NOTE append tags TAG` adds one",
+    "knap sessions": "`knap sessions` alone lists them",
+    "knap config": "`knap config` alone shows every setting",
+    "knap models": "`knap models` alone lists them",
+    "knap token": "`knap token` alone shows where it is stored",
+}
+"""What a group is taken for, and which commands do that."""
+_NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of")
 _NUMBER: Final = re.compile(r"-\d+")
 _VALID_NUMBER: Final = re.compile(r"is not a valid (integer|float)(?: range)?")
 _NUMBER_NAMES: Final = {"integer": "isn't a whole number", "float": "isn't a number"}
@@ -81,20 +90,35 @@ def from_usage_error(error: click.ClickException, args: Sequence[str] = ()) -> K
         args: The program's arguments, for an error that doesn't know its command.
     """
     ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx and isinstance(error, click.exceptions.NoSuchCommand) and isinstance(ctx.command, click.Group):
+        return _unknown_command(error.command_name, ctx, ctx.command)
     text = _VALID_NUMBER.sub(lambda kind: _NUMBER_NAMES[kind[1]], " ".join(error.format_message().split()))
     if ctx and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(ctx.command, click.Group):
         text = f"`{ctx.command_path}` alone does nothing"
     hint = _hint_usage(error, ctx, text) if ctx else f"`{_command_path(args)} --help` shows the usage"
+    word = _NO_CHOICE.search(text)
+    if word and isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.Choice):
+        hint = options.did_you_mean(word[1], map(str, error.param.type.choices), hint)
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def _unknown_command(name: str, ctx: click.Context, group: click.Group) -> BadInput:
+    """Return the error about a subcommand that a group doesn't have, with the nearest one."""
+    hint = options.guess_command(name, group.list_commands(ctx), _list_commands(ctx, group))
+    return BadInput(f"there is no command '{ctx.command_path} {name}'", hint=hint, code="no_command")
+
+
+def _list_commands(ctx: click.Context, group: click.Group) -> str:
+    """Return a hint with the subcommands of a group, and with the commands that do what may be expected of it."""
+    usual = f"`{ctx.command_path} --help` describes each"
+    return f"one of {', '.join(group.list_commands(ctx))}; {_ELSEWHERE.get(ctx.command_path, usual)}"
 
 
 def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> str:
     """Return the next step after a command was called in a way that it can't be."""
     usage = f"`{ctx.command_path} --help` shows the usage"
-    if isinstance(ctx.command, click.Group) and isinstance(
-        error, click.exceptions.NoArgsIsHelpError | click.exceptions.NoSuchCommand
-    ):
-        return f"one of {', '.join(ctx.command.list_commands(ctx))}; `{ctx.command_path} --help` describes each"
+    if isinstance(ctx.command, click.Group) and isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return _list_commands(ctx, ctx.command)
     if isinstance(error, click.NoSuchOption) and _NUMBER.fullmatch(error.option_name):
         return f"to give {error.option_name} as a value, put -- before the arguments; {usage}"
     if ctx.parent is not ctx.find_root():
@@ -111,6 +135,8 @@ def _hint_extra_argument(ctx: click.Context, usage: str) -> str:
     if ctx.info_name in _VAULT_COMMANDS:
         has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
         return QUOTING_HINT if has_vault else f"name the vault first: `knap --vault FOLDER {ctx.info_name}`"
+    if ctx.info_name == "history":
+        return f"a note or folder is named by --note PATH; {usage}"
     if ctx.info_name == "read":
         return f"it reads one note, or a part of it by --section HEADING; {usage}"
     return usage
@@ -296,7 +322,7 @@ class LazyGroup(click.Group):
             raise BadInput(
                 f"there is no command '{name}'",
                 code="no_command",
-                hint=hint if is_split_path else options.did_you_mean(name, self.list_commands(ctx), hint),
+                hint=hint if is_split_path else options.guess_command(name, self.list_commands(ctx), hint),
             )
         return super().resolve_command(ctx, args)
 

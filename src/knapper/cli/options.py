@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
@@ -171,6 +171,27 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     from knapper.config import declarations  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
 
     return declarations.did_you_mean(word, known, otherwise)
+
+
+_SAME_VERBS: Final = (
+    ("new", "create", "add", "make"),
+    ("rm", "delete", "remove", "revoke"),
+    ("show", "read", "status", "info", "get", "view", "cat"),
+    ("cancel", "stop", "abort"),
+    ("list", "find", "ls"),
+    ("move", "rename", "mv"),
+)
+"""Words for one thing, of which each group of commands has one or none; where it has several, the first one."""
+
+
+def guess_command(word: str, known: Collection[str], otherwise: str) -> str:
+    """Return a hint with the command that a word may mean, by its meaning or else by its spelling, or *otherwise*."""
+    verbs = next((verbs for verbs in _SAME_VERBS if word in verbs), ())
+    if not verbs:
+        return did_you_mean(word, known, otherwise)
+    # Its spelling misleads: `knap token create` isn't `rotate`, nor `knap config get` `set`.
+    same = next((verb for verb in verbs if verb in known), "")
+    return f"did you mean '{same}'?" if same else otherwise
 
 
 class AgentOptions(TypedDict):

@@ -61,7 +61,7 @@ def read_vault_settings(options: GlobalOptions) -> Settings:
         SetupError: As for `read_settings`, or no vault is chosen, or its folder isn't there.
     """
     settings = read_settings(options)
-    # Without this, a hub of all vaults would take another one in the place of a vault that is mistyped or gone.
+    # A hub of several vaults takes the first one where none is chosen.
     _ = settings.vault
     return settings
 

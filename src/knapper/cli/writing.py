@@ -12,7 +12,6 @@ from knapper.cli import options, output
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput, CallerError, NotFound
-from knapper.vault import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -85,6 +84,8 @@ def note_first(context: Context, path: str, others: Sequence[str], usage: str) -
     try:
         yield
     except NotFound as error:
+        from knapper.vault import paths  # noqa: PLC0415 - `knap tags`, which a server answers, needs nothing of a vault
+
         is_missing = error.message.startswith(f"no file {paths.quote_path(path)}")
         if is_missing and any(one.endswith(".md") and _is_file(context, one) for one in others):
             error.hint = f"the note comes first: `{usage}`"

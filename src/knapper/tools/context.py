@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from typing_extensions import TypedDict
 
-from knapper.errors import BadInput, NotFound, RefusedError, SetupError, StorageError
+from knapper.errors import BadInput, NotFound, RefusedError, SetupError
 from knapper.index.catalog import ListingQuery
 from knapper.index.documents import Filter, PropertyOp, PropertyTest
 from knapper.jsontypes import JSONValue
@@ -500,7 +500,7 @@ def resolve_folder(context: Context, raw: str) -> NotePath:
     entries = context.index.catalog.find(listing_query).entries
     if entries:
         return NotePath("/".join(entries[0].path.split("/")[: path.count("/") + 1]))
-    empty_folder = _find_empty_folder(context, path)
+    empty_folder = context.view.find_folder(path)
     if empty_folder is None:
         where = context.restrict(Filter())
         # A mistyped one may mean its siblings, and the folders at the vault's root.
@@ -537,18 +537,6 @@ def resolve_filter(context: Context, raw: str, has_rows: Callable[[str], bool]) 
     with suppress(NotFound):
         return context.view.locate(raw)
     return path
-
-
-def _find_empty_folder(context: Context, path: NotePath) -> NotePath | None:
-    """Return a folder without visible files, if the client could see files in it."""
-    if not context.view.visible(NotePath(f"{path}/note.md")):
-        return None
-    try:
-        resolved = files.find_path(context.view.root, path, visible=context.view.visible)
-    except (NotFound, RefusedError, StorageError):
-        return None
-    is_shown = context.view.visible(NotePath(f"{resolved.target}/note.md"))
-    return resolved.path if resolved.file.is_dir() and is_shown else None
 
 
 _OPERATOR: Final = re.compile(r"!~|!=|~|=")

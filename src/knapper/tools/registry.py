@@ -217,7 +217,12 @@ def type_schema(kind: Any, writer: type[GenerateJsonSchema] = GenerateJsonSchema
 
 @cache
 def field_docs(shape: type) -> dict[str, str]:
-    """Return the docstrings below the fields of a TypedDict or a dataclass, and of those that it extends."""
+    """Return the docstrings below the fields of a TypedDict or a dataclass, and of those that it extends.
+
+    Raises:
+        OSError: A module's source isn't there any more.
+        SyntaxError: It is being replaced.
+    """
     docs: dict[str, str] = {}
     for base in (*shape.__bases__, *getattr(shape, "__orig_bases__", ())):
         origin = get_origin(base) or base

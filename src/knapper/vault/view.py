@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
-from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.system import opening
 from knapper.vault import files as vault_files
 from knapper.vault import obsidian, paths, walk
@@ -131,7 +131,7 @@ class View:
         except NotFound as error:
             folder_error = error if error.code == "is_folder" else None
         # A change of a folder's name would mean the folder, so no note is taken for it.
-        if certain and (folder_error is not None or self._is_empty_folder(path)):
+        if certain and (folder_error is not None or self.find_folder(path) is not None):
             raise folder_error or self._missing_error(path)
         if not paths.name_key(path).endswith(paths.NOTE_SUFFIX):
             with suppress(NotFound, BadInput):
@@ -158,13 +158,16 @@ class View:
             raise Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
         return matches[0] if matches else None
 
-    def _is_empty_folder(self, path: NotePath) -> bool:
-        """Return whether a path is a folder without visible files, for a client from whom none are hidden."""
-        if not self.policy.sees_all:
-            return False
-        with suppress(NotFound):
-            return opening.is_folder(vault_files.find_path(self.root, path, visible=self.visible).file)
-        return False
+    def find_folder(self, path: NotePath) -> NotePath | None:
+        """Return a folder as spelled on disk, where the client could see files in it, though there may be none."""
+        if not self.visible(NotePath(f"{path}/note.md")):
+            return None
+        try:
+            resolved = vault_files.find_path(self.root, path, visible=self.visible)
+        except (NotFound, RefusedError, StorageError):
+            return None
+        is_shown = self.visible(NotePath(f"{resolved.target}/note.md"))
+        return resolved.path if is_shown and opening.is_folder(resolved.file) else None
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.
@@ -300,7 +303,7 @@ class View:
         if any(one.path == file.path for one in listed):
             return file  # it was replaced by another file just then
         if listed:
-            raise self._folder_error(file.path)
+            raise self._folder_error(file.path, "name a file in it")
         raise vault_files.missing_file_error(path, ())
 
     def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
@@ -313,10 +316,13 @@ class View:
             raise paths.unknown_place_error()
         return file
 
-    def _folder_error(self, path: NotePath) -> NotFound:
-        return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
+    def _folder_error(self, path: NotePath, hint: str) -> NotFound:
+        return NotFound(f"{paths.quote_path(path)} is a folder", hint=hint, code="is_folder")
 
     def _missing_error(self, path: NotePath) -> NotFound:
+        folder = self.find_folder(path)
+        if folder is not None:
+            return self._folder_error(folder, "no file in it is shown here: name another, or make one in it")
         similar = self.alike(path) if self.alike else None
         if similar is None:
             names = (file.path for file in islice(self.list_files(), HINTED_NAMES))

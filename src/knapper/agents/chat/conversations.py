@@ -5,17 +5,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events
 from knapper.agents.chat import turn as chat_turn
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message, TurnCaps
-from knapper.agents.events import Done, Error, Event, TraceRecorder
+from knapper.agents.events import Done, Error, Event, Notice, TraceRecorder
 from knapper.agents.loop import EventSink
-from knapper.agents.model import usage
+from knapper.agents.model import replies, usage
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
 from knapper.agents.stages import Stage, Stages
@@ -25,6 +26,7 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 
+BEGINNING_LEFT_OUT: Final = "the beginning of this conversation is left out, since no summary of it could be had"
 MAX_MESSAGE_CHARS = 200_000
 """Characters of one message."""
 
@@ -189,7 +191,7 @@ class Conversations:
         spent, context = RunUsage(), self.context_of(session_id)
         await asyncio.to_thread(answers.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
-        history = await self._history(chat, session_id, last, spent)
+        history, notices = await self._history(chat, session_id, last, spent, emit)
         text = session_message.text
         if stage is not None:
             text = await asyncio.to_thread(stage.write_task, context)
@@ -201,10 +203,10 @@ class Conversations:
             active_file=session_message.active_file,
             history=history,
             debug=session_message.debug,
+            notices=notices,
         )
         turn = ChatTurn(chat_turn.lower_limits(chat, session_message.caps), context, message)
-        final_events: list[Done] = []
-        recorder = TraceRecorder()
+        final_events, recorder = list[Done](), TraceRecorder()
 
         def hear(event: Event) -> None:
             recorder.record(event)
@@ -249,34 +251,47 @@ class Conversations:
             if chat.meter:
                 chat.meter.record(finished.session_id, chat.name, cost)
 
-    async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
-        """Load the session's history, and summarize its beginning if too long; *spent* gets what can't be recorded."""
+    async def _history(
+        self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage, emit: EventSink
+    ) -> tuple[list[ModelMessage], tuple[str, ...]]:
+        """Load the session's history, and summarize its beginning if too long; *spent* gets what can't be recorded.
+
+        Returns:
+            The history, and what the person is to be told of it.
+        """
         stored = await asyncio.to_thread(self.store.history, session_id)
         messages = _read_messages(stored.head.messages)
         for turn in stored.turns:
             messages += _read_messages(turn.messages)
         if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens:
-            return messages
+            return messages, ()
         # Where the limits leave nothing, the turn itself reports it.
         try:
             _ = chat.meter.allow(session_id) if chat.meter else None
         except RefusedError:
-            return messages
-        prompt = chat.prompts.load("summary")
-        used = RunUsage()
-        async with chat.model:
-            shorter = await chat_turn.summarize_history(
-                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=used
-            )
+            return messages, ()
+        prompt, budget = chat.prompts.load("summary"), chat.context_tokens
+        used, summary, failure = RunUsage(), None, None
+        model = replies.report_retries(chat.model, lambda text: emit(Notice(text=text)))
+        async with model:
+            try:
+                summary = await chat_turn.summarize_history(messages, model, budget=budget, prompt=prompt, usage=used)
+            except usage.MODEL_ERRORS as error:
+                failure = error
+        shorter = summary or chat_turn.drop_beginning(messages, budget)
         try:
             if chat.meter:
                 await asyncio.to_thread(chat.meter.record, session_id, chat.name, usage.read_usage(used), usage=used)
         except StorageError:
             # It is recorded with the turn's own cost, where the error is reported.
             spent.incr(used)
-        head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
-        await asyncio.to_thread(self.store.sum_up, session_id, head)
-        return shorter
+        # A server that fails may answer the next message, and has used nothing; a model may write nothing again.
+        if not isinstance(failure, ModelAPIError | FallbackExceptionGroup):
+            head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
+            await asyncio.to_thread(self.store.sum_up, session_id, head)
+        why = f": {usage.convert_model_error(failure, chat.name).message}" if failure else ""
+        is_told = not summary and len(shorter) < len(messages)
+        return shorter, (f"{BEGINNING_LEFT_OUT}{why}",) if is_told else ()
 
 
 def _read_messages(messages: str) -> list[ModelMessage]:

@@ -155,6 +155,8 @@ class Message:
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     debug: bool = False
     """Whether the model's conversation is reported."""
+    notices: tuple[str, ...] = ()
+    """What the person is to be told of that history."""
 
 
 COMPACTED_KEY: Final = "compacted"
@@ -293,10 +295,8 @@ def estimate_history_tokens(messages: Sequence[ModelMessage]) -> int:
 
 async def summarize_history(
     messages: Sequence[ModelMessage], model: Model, *, budget: int, prompt: str, usage: RunUsage
-) -> list[ModelMessage]:
+) -> list[ModelMessage] | None:
     """Summarize the beginning of a conversation that exceeds its budget, and keep the last half of the budget.
-
-    Where the model fails, the beginning is dropped instead.
 
     Args:
         messages: A conversation without unanswered calls.
@@ -304,6 +304,12 @@ async def summarize_history(
         budget: In tokens.
         prompt: Instructions for it, with ``{messages}`` where the conversation goes.
         usage: Where its cost is added.
+
+    Returns:
+        The shorter conversation; None where the model wrote no summary that can be used.
+
+    Raises:
+        Exception: One of `model_usage.MODEL_ERRORS`; the model failed.
     """
     history = list(messages)
     if estimate_history_tokens(history) <= budget:
@@ -313,15 +319,18 @@ async def summarize_history(
     strategy = SummarizingCompaction[None](
         max_tokens=budget, keep_tokens=budget // 2, summary_prompt=prompt, preserve_first_user_message=False
     )
-    try:
-        shorter = await compact_now(strategy, history, model=SurrogateSafeModel(model), usage=usage)
-    except model_usage.MODEL_ERRORS:
-        shorter = history
-    if estimate_history_tokens(shorter) < estimate_history_tokens(history) and (
-        estimate_history_tokens(shorter) <= budget
-    ):
-        return shorter
-    # Whole turns are dropped at the beginning until the rest fits; the last turn always stays.
+    shorter = await compact_now(strategy, history, model=SurrogateSafeModel(model), usage=usage)
+    tokens = estimate_history_tokens(shorter)
+    return shorter if tokens <= budget and tokens < estimate_history_tokens(history) else None
+
+
+def drop_beginning(history: list[ModelMessage], budget: int) -> list[ModelMessage]:
+    """Drop whole turns at the beginning of a conversation until the rest fits; the last turn always stays.
+
+    Args:
+        history: A conversation without unanswered calls.
+        budget: In tokens.
+    """
     turn_starts = [
         number
         for number, one in enumerate(history)
@@ -388,6 +397,8 @@ class ChatTurn:
             emit: Receives each event at once.
         """
         self._emit = emit
+        for text in self._message.notices:
+            self._notice(text)
         # Not as the turn's own notices are: once an answer is there, nobody needs to know of them.
         model = model_replies.report_retries(self._chat.model, lambda text: emit(Notice(text=text)))
         self._chat = replace(self._chat, model=model)

@@ -398,18 +398,28 @@ def describe_later(later: Sequence[LaterChange]) -> str:
     return ", ".join([*names, *more])
 
 
-def explain_way(later: Sequence[LaterChange], current: Mapping[str, str | None], *, rest_fits: bool) -> str:
+def explain_way(
+    later: Sequence[LaterChange],
+    current: Mapping[str, str | None],
+    *,
+    rest_fits: bool,
+    sees: Callable[[Change], bool] = _sees_every,
+) -> str:
     """Return the next step after an undo that was refused because of its files.
 
     Args:
         later: The later changes of these, newest first.
         current: The files that can't be restored, each with its current hash; None if it isn't there.
         rest_fits: Whether the undo fits the other files.
+        sees: Whether the client may know of a change; of others it is told only that there are some.
     """
     outside = sorted(path for path, name in current.items() if not _explains(later, path, name))
+    unseen = sorted({path for one in later if not sees(one.change) for path in one.paths})
     ids = ", then ".join(one.change.id for one in later[:_MAX_LATER])
     ids += ", and so on" if len(later) > _MAX_LATER else ""
-    if not later:
+    if unseen:
+        first = f"ask a person to undo a later change of '{unseen[0]}' first, which this client may not see"
+    elif not later:
         first = "undo what came later first"
     elif outside:
         first = f"take back what another program changed in '{outside[0]}', then undo what came later: {ids}"

@@ -148,4 +148,7 @@ def _place(settings: Settings) -> VaultPlugin:
 
 
 def _render(changes: Sequence[PluginChange], *, dry_run: bool) -> str:
-    return "\n".join(f"{'would be so: ' if dry_run else ''}{_DONE[change]}" for change in changes)
+    lines = [_DONE[change] for change in changes]
+    if lines and dry_run:
+        lines.insert(0, "nothing was changed: this is a dry run; without --dry-run:")
+    return "\n".join(lines)

@@ -1,5 +1,7 @@
 """Carry out larger tasks, and look after them."""
 
+import re
+from itertools import takewhile
 from typing import Final, Unpack
 
 import click
@@ -11,7 +13,9 @@ from knapper.errors import BadInput
 
 START = "start"
 _FEW: Final = 2
-"""Most arguments of a mistyped command, such as ``statsu ID``; a task in words has more, or stands in quotes."""
+"""Most words of a mistyped command, such as ``statsu ID``; a task in words has more, or stands in quotes."""
+_ID: Final = re.compile(r"r\d{6}-")
+"""What the ids of runs begin with."""
 
 
 class DefaultCommandGroup(click.Group):
@@ -25,12 +29,19 @@ class DefaultCommandGroup(click.Group):
             raise BadInput("no task is given", hint=hint, code="usage")
         first = _first_argument(args)
         if not {"-h", "--help"} & set(args[:1]) and first not in self.commands:
-            hint = options.did_you_mean(first, self.commands, "") if args[:1] == [first] and len(args) <= _FEW else ""
+            words = list(takewhile(lambda arg: not arg.startswith("-"), args))
+            hint = self._guess_command(words) if words[:1] == [first] and len(words) <= _FEW else ""
             if hint:
                 hint += f" A task of one word is begun by `knap run start {first}`"
                 raise BadInput(f"there is no command 'knap run {first}'", hint=hint, code="no_command")
             args = [START, *args]
         return super().parse_args(ctx, args)
+
+    def _guess_command(self, words: list[str]) -> str:
+        """Return a hint with the command that words may mean, rather than a task; empty for none."""
+        is_with_id = len(words) == _FEW and _ID.match(words[1])
+        guess = options.guess_command if is_with_id or len(words) == 1 else options.did_you_mean
+        return guess(words[0], self.commands, "")
 
 
 @click.group(

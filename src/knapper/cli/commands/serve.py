@@ -108,7 +108,7 @@ def _read_settings(global_options: GlobalOptions, own: ServeOptions, log_file: P
 
     def read() -> Settings:
         settings = setup.read_settings(global_options)
-        if global_options.vault:
+        if settings.default_vault:
             _ = settings.vault  # raises if it isn't there
         return settings
 

@@ -8,29 +8,11 @@ from knapper.cli import calls, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
-from knapper.errors import BadInput
 from knapper.tools import shapes
-
-
-class TagsGroup(click.Group):
-    """A group that tells where the tags of one note are."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand."""
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            hint = options.did_you_mean(args[0], self.commands, "") or (
-                f"one of {', '.join(self.commands)}; `knap info NOTE` shows a note's tags, and "
-                "`knap props NOTE append tags TAG` adds one"
-            )
-            raise BadInput(f"there is no command 'knap tags {args[0]}'", hint=hint, code="no_command")
-        return super().resolve_command(ctx, args)
 
 
 @click.group(
     "tags",
-    cls=TagsGroup,
     invoke_without_command=True,
     epilog=options.examples(
         ("knap tags", "the most used first"),

@@ -1,16 +1,23 @@
 """Take changes back."""
 
+from __future__ import annotations
+
 import shlex
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
+from knapper.changes.disk import undo
 from knapper.cli import inputs, options, output, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
 from knapper.errors import BadInput, ConflictError
 from knapper.tools import journal
+
+if TYPE_CHECKING:
+    from knapper.tools.context import Context
+    from knapper.tools.shapes.write import UndoResult
 
 _MAX_NAMED: Final = 5
 """Most files that the message names."""
@@ -60,7 +67,8 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
     change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
     with writing.open_vault(global_options, change_flags) as context:
         answer = journal.undo_change(context, change_id, run, proposal, since, partial=own["partial"])
-    fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
+        fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
+        hint = _explain_way(context, answer, partial=own["partial"]) if fails else ""
     if not fails:
         code = output.print_result(global_options, answer, changes.render_undo(answer, fails=False))
         for notice in () if global_options.as_json else answer.get("notes", ()):
@@ -70,11 +78,15 @@ def command(global_options: GlobalOptions, change: str | None, **own: Unpack[Und
         problems = list(dict.fromkeys(f"'{row['path']}' {row['problem']}" for row in answer.get("left", ())))
         more = f"; and {len(problems) - _MAX_NAMED} more" if len(problems) > _MAX_NAMED else ""
         message = f"undoing would fail: {'; '.join(problems[:_MAX_NAMED])}{more}"
-        later = sorted(
-            {change_id for row in answer.get("left", ()) for change_id in row.get("later", ())}, reverse=True
-        )
-        hint = f"undo what came later first: {', then '.join(later)}" if later else "undo what came later first"
         output.write_json(ConflictError(message, hint=hint, details=dict(answer)).as_dict())
     else:
         output.write(global_options, changes.render_undo(answer, fails=True))
+        output.note(global_options, f"hint: {output.plain(hint)}")
     return ExitCode.CONFLICT
+
+
+def _explain_way(context: Context, answer: UndoResult, *, partial: bool) -> str:
+    """Return the hint that the undo itself would give."""
+    undone = undo.read_newest_first(context.writer.state.journal, answer["undone"])
+    current = {row["path"]: row["current_hash"] for row in answer.get("left", ())}
+    return context.writer.explain_way(undone, current, partial=partial)

@@ -280,10 +280,12 @@ def _reason_lines(row: ProposalRow | ProposalAnswer, rejection: str = "") -> Ite
 
 def render_proposal(details: ProposalAnswer) -> str:
     """Format a proposal: client and reason, then each file with its hunks."""
-    lines = [f"{_proposal_head(details)}, until {format_time(details['expires'])}"]
+    status = details["status"].replace("_", " ")
+    until = f", until {format_time(details['expires'])}" if status in {"open", "stale"} else ""
+    lines = [f"{_proposal_head(details)}{until}"]
     if "decided_at" in details:
         by = f" by {one_line(details['decided_by'])}" if "decided_by" in details else ""
-        lines.append(f"    {details['status']} on {format_time(details['decided_at'])}{by}")
+        lines.append(f"    {status} on {format_time(details['decided_at'])}{by}")
     lines += _reason_lines(details, details.get("rejection", ""))
     for row in details["files"]:
         lines += ["", render_file_head(row), *render_file_body(row)]

@@ -284,12 +284,12 @@ class StoredView(View):
             match = path if path in spellings else spellings[0]
             return vault_files.ResolvedFile(path=match, target=match, file=self.root / match)
         if next(self._list(path), None) is not None:
-            raise self._folder_error(path)
+            raise self._folder_error(path, "name a file in it")
         raise vault_files.missing_file_error(path, ())
 
-    def _is_empty_folder(self, path: NotePath) -> bool:
+    def find_folder(self, path: NotePath) -> None:
+        """Return None: folders without files aren't published."""
         del path
-        return False
 
     def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
         with contextlib.suppress(KnapError):

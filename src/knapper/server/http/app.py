@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -380,6 +381,7 @@ def create_app(
 
     app = KnapperAPI(
         hub,
+        work.threads,
         lifespan=lifespan,
         middleware=[
             Middleware(RequestTracing),
@@ -405,7 +407,9 @@ def create_app(
 class KnapperAPI(Starlette):
     """An application whose OpenAPI document is derived from its routes and tools, with the vaults of who asks."""
 
-    def __init__(self, hub: Hub, middleware: Sequence[Middleware], lifespan: AppLifespan) -> None:
+    def __init__(
+        self, hub: Hub, threads: WorkerThreads, middleware: Sequence[Middleware], lifespan: AppLifespan
+    ) -> None:
         """Create it with the route of its document alone."""
         super().__init__(middleware=middleware, lifespan=lifespan)
         self.router.redirect_slashes = False
@@ -413,9 +417,15 @@ class KnapperAPI(Starlette):
         self._faces: list[ToolRoute] = []
         self._documents: dict[tuple[str, ...], dict[str, Any]] = {}
         """By the vaults that a client may open."""
+        self._writing = threading.Lock()
 
         async def show_document(request: Request) -> Response:
-            return security.JsonReply(self._document(tuple(hub.names_for(security.client_of(request.scope)))))
+            client = security.client_of(request.scope)
+
+            def write() -> Response:
+                return security.JsonReply(self._document(tuple(hub.names_for(client))))
+
+            return await threads.run("read", write)
 
         self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, show_document))
 
@@ -429,9 +439,10 @@ class KnapperAPI(Starlette):
         return self._document(tuple(self._hub.vaults))
 
     def _document(self, vaults: tuple[str, ...]) -> dict[str, Any]:
-        if vaults not in self._documents:
-            self._documents[vaults] = openapi.make_document(self.routes, self._faces, self._hub.table, vaults)
-        return self._documents[vaults]
+        with self._writing:  # the first one takes seconds, so nobody begins it a second time
+            if vaults not in self._documents:
+                self._documents[vaults] = openapi.make_document(self.routes, self._faces, self._hub.table, vaults)
+            return self._documents[vaults]
 
 
 def _add_routes(app: KnapperAPI, invoker: ToolInvoker) -> None:

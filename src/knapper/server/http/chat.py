@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from knapper.app.chats import ClientChats
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
+    from knapper.server.http.openapi import Handler
 
 
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
@@ -514,8 +515,7 @@ def _message_routes(
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     streamed = (*parameters, background.WAIT_PARAMETER)
-    waiting = _make_turn_start(service, _wait_for_turn, parameters)
-    streaming = _make_turn_start(service, _tell_turn, streamed)
+    waiting, streaming = _make_turn_start(service, _wait_for_turn), _make_turn_start(service, _tell_turn)
     summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
     return (
         RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
@@ -533,13 +533,10 @@ def _message_routes(
 
 
 def _make_turn_start(
-    service: JobService,
-    answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]],
-    parameters: Sequence[Parameter],
-) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
+    service: JobService, answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]]
+) -> Handler:
+    async def handle(request: Request, args: RequestArguments) -> Response:
         session_id = str(request.path_params.get("session_id", ""))
-        args = await binding.read_arguments(request, parameters)
         try:
             client, vault = security.client_of(request.scope), args.text("vault")
             client_chats = await service.session_chats(client, vault, session_id)
@@ -549,7 +546,7 @@ def _make_turn_start(
             return background.setup_needed_reply(error, request)
         return await answer(turn, request, args)
 
-    return endpoint
+    return handle
 
 
 def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:

@@ -279,7 +279,7 @@ class _ClientRoutes:
     hub: Hub
     threads: WorkerThreads
 
-    async def pair(self, _: Request, args: RequestArguments) -> Response:
+    async def pair(self, _: Request, args: RequestArguments) -> Response | dict[str, JSONValue]:
         """Pair a device.
 
         Exchanges a code, which is good once within two minutes, for a client of its own. Needs no token.
@@ -292,10 +292,9 @@ class _ClientRoutes:
                 code="too_many_requests",
             )
             return security.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
-        content = await self.threads.run("write", lambda: self.service.pair(args))
-        return security.JsonReply({"success": True, **content}, _CREATED)
+        return await self.threads.run("write", lambda: self.service.pair(args))
 
-    async def make_code(self, request: Request, args: RequestArguments) -> Response:
+    async def make_code(self, request: Request, args: RequestArguments) -> dict[str, object]:
         """Make a code that pairs a device.
 
         For the page: a paired device can't let others in.
@@ -303,8 +302,7 @@ class _ClientRoutes:
         security.check_owner(self.hub.settings, request.scope, "let other devices in")
         origin = request.headers.get("origin", "")
         own_address = origin if origin.startswith("http") else str(request.base_url).rstrip("/")
-        content = await self.threads.run("write", lambda: self.service.make_code(args, own_address))
-        return security.JsonReply({"success": True, **content}, _CREATED)
+        return await self.threads.run("write", lambda: self.service.make_code(args, own_address))
 
     async def list_all(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
         """List the paired devices, and the other clients with their rights.

@@ -226,7 +226,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
     """
     service = IndexService(hub, threads)
 
-    async def begin(request: Request, args: RequestArguments) -> Response:
+    async def begin(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
         """Bring the index up to date.
 
         Replies at once; follow it at /index/{job_id}/events. While one is running in a vault, the next joins it. Only
@@ -239,8 +239,7 @@ def mount_index(hub: Hub, threads: WorkerThreads, stop: StopSignal) -> Mount:
             security.check_person(hub.settings, request.scope, "build the index anew")
         vault = hub.name_for(client, args.text("vault"))
         job, has_joined = service.begin(vault, full=is_full, embed=args.flag("embed") is not False)
-        begun: dict[str, JSONValue] = {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
-        return security.JsonReply({"success": True, **begun}, _ACCEPTED_STATUS)
+        return {"job_id": job.id, "vault": job.subject_id, "joined": has_joined}
 
     async def tell(request: Request, args: RequestArguments) -> Response:
         """Tell how far a refresh is.

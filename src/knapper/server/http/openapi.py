@@ -17,10 +17,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
+from knapper.errors import StorageError
 from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
-from knapper.server import security
+from knapper.server import security, workers
 from knapper.server.http import binding
-from knapper.server.http.binding import BoundRoute, Endpoint, Parameter, RequestArguments, ToolRoute
+from knapper.server.http.binding import BoundRoute, Parameter, RequestArguments, ToolRoute
 from knapper.tools import registry
 from knapper.tools.registry import ToolTable
 
@@ -190,6 +191,10 @@ _BAD_GATEWAY_RESPONSE: Final = {
 }
 
 
+Handler = Callable[[Request, RequestArguments], Awaitable[Response | Mapping[str, object]]]
+"""Returns the fields of a good reply besides ``success``, or the whole reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
     """A route with its documentation."""
@@ -198,7 +203,7 @@ class RouteSpec:
     path: str
     tag: str
     summary: str
-    endpoint: Endpoint
+    handler: Handler
     description: str = ""
     parameters: Sequence[Parameter] = ()
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -209,13 +214,6 @@ class RouteSpec:
     """Other replies than the good one and the usual errors, by status."""
     is_open: bool = False
     """Whether it needs no token."""
-
-
-Handler = Callable[[Request, RequestArguments], Awaitable[Response | Mapping[str, object]]]
-"""Returns the fields of a good reply besides ``success``, or the whole reply.
-
-Its docstring is the route's description: the first paragraph is the summary.
-"""
 
 
 def bind_route(
@@ -232,22 +230,24 @@ def bind_route(
         method: Of HTTP.
         path: Of the route, such as ``/sessions/{session_id}``.
         tag: The group in the document.
-        handler: Called with the request and its arguments.
+        handler: Its docstring is the route's description: the first paragraph is the summary.
         parameters: What the route takes besides the names in its path.
         content: Of the good reply, by its type.
     """
-
-    async def endpoint(request: Request) -> Response:
-        result = await handler(request, await binding.read_arguments(request, parameters))
-        return result if isinstance(result, Response) else security.JsonReply({"success": True, **result})
-
     summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
-    return RouteSpec(method, path, tag, summary, endpoint, " ".join(description.split()), parameters, content)
+    return RouteSpec(method, path, tag, summary, handler, " ".join(description.split()), parameters, content)
 
 
 def make_route(spec: RouteSpec) -> BoundRoute:
     """Create a route from its specification; it is described only when the document is requested."""
-    return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
+
+    async def endpoint(request: Request) -> Response:
+        result = await spec.handler(request, await binding.read_arguments(request, spec.parameters))
+        if isinstance(result, Response):
+            return result
+        return security.JsonReply({"success": True, **result}, spec.status)
+
+    return BoundRoute(spec.method, spec.path, endpoint, lambda: _describe_operation(spec))
 
 
 def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,7 +322,14 @@ class _ReplySchemaWriter(GenerateJsonSchema):
 
 
 def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
-    properties, docs = schema["properties"], registry.field_docs(shape)
+    try:
+        properties, docs = schema["properties"], registry.field_docs(shape)
+    except (OSError, SyntaxError) as error:  # docstrings of fields are in no module, only in its source
+        raise StorageError(
+            f"the source of {shape.__module__} can't be read any more: Knapper was upgraded or removed meanwhile",
+            hint="restart the server: `knap service restart`, or end `knap serve` and start it again",
+            code="restart_needed",
+        ) from error
     for name in properties.keys() & docs.keys():
         properties[name]["description"] = docs[name]
     if "description" in schema:
@@ -342,7 +349,10 @@ def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, 
         return [_resolve_types(part) for part in node]
     if node is None or isinstance(node, str | int | float):
         return node
-    return _describe_type(node() if isinstance(node, FunctionType) else node)
+    if isinstance(node, FunctionType):
+        with workers.IMPORT_LOCK:
+            node = node()
+    return _describe_type(node)
 
 
 @cache

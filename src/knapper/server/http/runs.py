@@ -211,10 +211,9 @@ class _RunCall:
         """Return a run in brief, and whether it goes on."""
         return {**run.brief(), "is_live": self.is_live(run)}
 
-    async def start(self, ready: Callable[[], PreparedRun]) -> Response:
-        """Start a run in the background, and reply with it at once."""
-        run = await self.jobs.begin(ready)
-        return security.JsonReply({"success": True, **self.describe(run)}, _ACCEPTED_STATUS)
+    async def start(self, ready: Callable[[], PreparedRun]) -> dict[str, JSONValue]:
+        """Start a run in the background, and return it at once."""
+        return self.describe(await self.jobs.begin(ready))
 
     async def show_options(self) -> dict[str, JSONValue]:
         """Show the options of a run."""
@@ -232,7 +231,7 @@ class _RunCall:
         rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
         return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
-    async def begin_run(self) -> Response:
+    async def begin_run(self) -> dict[str, JSONValue]:
         """Start a run.
 
         Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
@@ -302,7 +301,7 @@ class _RunCall:
         notes_by_node = await self.blocking(lambda: self.runs.stale(self.run_id))
         return {"id": self.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
-    async def resume_run(self) -> Response:
+    async def resume_run(self) -> dict[str, JSONValue]:
         """Resume a run.
 
         Finished work isn't paid for again. Replies at once.

@@ -11,7 +11,6 @@ from datetime import time
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from knapper.agents import stages as stored_schedules
 from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
@@ -363,7 +362,7 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
         status: int = 200,
     ) -> RouteSpec:
         @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> Response:
+        async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
             security.check_person(hub.settings, request.scope, "schedule agents")
             client = security.client_of(request.scope)
             vault = hub.name_for(client, args.text("vault"))
@@ -378,7 +377,7 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
                 scope=request.scope,
                 name=str(request.path_params.get("name", "")),
             )
-            return security.JsonReply({"success": True, **await work(call)}, status)
+            return await work(call)
 
         spec = openapi.bind_route(method, f"/schedules{path}", "schedules", handle, parameters, content)
         return replace(spec, status=status)

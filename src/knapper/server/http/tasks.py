@@ -324,8 +324,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     def start(
         path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
     ) -> RouteSpec:
-        async def endpoint(request: Request) -> Response:
-            args = await binding.read_arguments(request, parameters)
+        async def handle(request: Request, args: RequestArguments) -> Response:
             check_task_or_answer(args)
             try:
                 client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
@@ -342,7 +341,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
                 return background.setup_needed_reply(error, request)
             return await answer(job, request, args)
 
-        return RouteSpec("POST", path, "ask", summary, endpoint, start_description, parameters, content)
+        return RouteSpec("POST", path, "ask", summary, handle, start_description, parameters, content)
 
     return (
         start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),

@@ -191,9 +191,6 @@ class TerminalService:
         """Return a function that calls a tool by its name with checked arguments, as `knap tool` does."""
         table, name = self._hub.table, str(question["tool"])
         _check_reads(table.find(name))
-        # As in the command's own process, one that is named and isn't there mustn't be replaced by another.
-        if settings.default_vault and not isinstance(settings.choice, Vault):
-            raise Declined("the vault isn't there")
         own = Hub(settings, only=bool(question["only"]))
         if own.vault_folders != self._hub.vault_folders:
             raise Declined("other vaults are served")
