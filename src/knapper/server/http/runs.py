@@ -16,26 +16,18 @@ from knapper.server import security
 from knapper.server.http import background, openapi
 from knapper.server.http.background import ServerSentEvent
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
-from knapper.server.http.job_schemas import (
-    ANSWER_CONTENT,
-    ANSWER_PARAMETER,
-    CANCEL_RUN_CONTENT,
-    DELETE_CONTENT,
-    EXPORT_CONTENT,
-    EXPORT_TO_PARAMETER,
-    LIMIT_PARAMETERS,
-    NEW_RUN_PARAMETERS,
-    NODE_CONTENT,
-    OPTIONS_CONTENT,
-    RESUME_PARAMETERS,
-    RUN_CONTENT,
-    RUN_DETAIL_CONTENT,
-    RUN_STREAM_CONTENT,
-    RUNS_CONTENT,
-    STALE_CONTENT,
-    USED_NOTES_CONTENT,
+from knapper.server.http.models import SPENT_SCHEMA
+from knapper.server.http.openapi import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    STRINGS,
+    RouteSpec,
+    json_content,
+    object_schema,
+    page_content,
+    stream_content,
 )
-from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers
 from knapper.tools.context import SCRIPT_PROFILES
 
@@ -50,6 +42,197 @@ if TYPE_CHECKING:
     from knapper.server.http.background import JobService
     from knapper.server.http.binding import RequestArguments
 
+
+def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": object_schema(properties)}
+
+
+def _of_runs(name: str) -> Callable[[], Any]:
+    """Return a function that imports a type of runs, for which a server's start needn't wait."""
+
+    def load() -> Any:  # noqa: ANN401 - a type
+        from knapper.agents.runs import model  # noqa: PLC0415 - only the document needs it
+
+        return getattr(model, name)
+
+    return load
+
+
+LIMIT_PARAMETERS: Final = (
+    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
+    Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
+    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", minimum=0.01, maximum=1_440),
+    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", maximum=10**9),
+    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
+)
+"""Whoever isn't a person may only lower what the owner configured."""
+ANSWER_PARAMETER: Final = Parameter(
+    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
+)
+EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True)
+NEW_RUN_PARAMETERS: Final = (
+    Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000),
+    Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40),
+    Parameter(name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"),
+    Parameter(
+        name="profile",
+        doc="What else scripts may read, where the owner configured any.",
+        choices=SCRIPT_PROFILES,
+    ),
+    Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag"),
+    Parameter(name="model", doc="Another model than the configured one; only a person may name any.", maximum=200),
+    Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200),
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
+RESUME_PARAMETERS: Final = (
+    Parameter(
+        name="replay",
+        doc="`stale` does again what read notes that have changed, a node's id that and all below.",
+        maximum=200,
+    ),
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
+
+_SOURCES: Final[Mapping[str, Any]] = {"type": "array", "items": _of_runs("SourceRef")}
+_CITATIONS: Final[Mapping[str, Any]] = _list_of(
+    {
+        "vault": STRING,
+        "path": STRING,
+        "heading": STRING,
+        "start_line": INTEGER,
+        "end_line": INTEGER,
+        "hash": STRING,
+    }
+)
+_REMOVED: Final[Mapping[str, Any]] = {
+    **_list_of({"citation": STRING, "reason": STRING}),
+    "description": "Citations that were dropped, each with the reason.",
+}
+_NODE_PROPERTIES: Final[Mapping[str, Any]] = {
+    "id": {"type": "string", "description": "`root`, `1`, `1.2`."},
+    "parent": STRING,
+    "title": STRING,
+    "depth": INTEGER,
+    "state": {"enum": ["pending", "running", "done", "partial", "failed", "blocked", "cut"]},
+    "reason": {"type": "string", "description": "Why it has no answer, or a part of one."},
+    "cached": BOOLEAN,
+    "children": STRINGS,
+    "score": {"type": ["number", "null"], "description": "Of what was found, 0 to 1; null before."},
+    "tier": {"type": "string", "description": "Empty where the first attempt did; A, B, C or direct otherwise."},
+    "citation_count": INTEGER,
+    "tokens": INTEGER,
+    "cost_usd": {"type": ["number", "null"], "description": "Its own, without its children's; null where unknown."},
+    "spans": {
+        **_list_of({"doing": STRING, "started": STRING, "ended": {"type": ["string", "null"]}}),
+        "description": "When it was at what, in order; `ended` is null while it lasts.",
+    },
+}
+_STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
+_RUN_PROPERTIES: Final[Mapping[str, Any]] = {
+    "id": STRING,
+    "task": STRING,
+    "strategy": STRING,
+    "code_mode": BOOLEAN,
+    "model": STRING,
+    "client": {"type": "string", "description": "On whose behalf it is."},
+    "also": {**STRINGS, "description": "Other vaults that it looks through."},
+    "state": {"enum": [*_STATES]},
+    "reasons": {**STRINGS, "description": "Why it isn't complete."},
+    "limits": _of_runs("RunLimits"),
+    "created": STRING,
+    "updated": STRING,
+    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
+}
+RUN_CONTENT: Final = json_content(_RUN_PROPERTIES)
+_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
+    **INTEGER,
+    "description": "Questions to a person that nobody has answered.",
+}
+RUNS_CONTENT: Final = page_content("results", object_schema({**_RUN_PROPERTIES, "asks": _OPEN_QUESTIONS}))
+RUN_DETAIL_CONTENT: Final = json_content(
+    {
+        **_RUN_PROPERTIES,
+        "answer": STRING,
+        "citations": _CITATIONS,
+        "removed": _REMOVED,
+        "usage": SPENT_SCHEMA,
+        "cached": INTEGER,
+        "node_count": INTEGER,
+        "nodes": {**_list_of(_NODE_PROPERTIES), "description": "In brief, parents before their parts."},
+        "checkpoints": {
+            "type": "array",
+            "items": _of_runs("CheckpointEvent"),
+            "description": "What it asks a person, and nobody has answered.",
+        },
+    }
+)
+NODE_CONTENT: Final = json_content(
+    {
+        **_NODE_PROPERTIES,
+        "task": STRING,
+        "why": {"type": "string", "description": "Why it is split, or isn't."},
+        "hard": {**STRINGS, "description": "Nodes whose answers it needs."},
+        "soft": {**STRINGS, "description": "Nodes whose answers help it."},
+        "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
+        "high_impact": BOOLEAN,
+        "retrieval": {"anyOf": [_of_runs("RetrievedContext"), {"type": "null"}]},
+        "answer": STRING,
+        "citations": _CITATIONS,
+        "removed": _REMOVED,
+        "sources": _SOURCES,
+        "checkpoint": {"anyOf": [_of_runs("NodeQuestion"), {"type": "null"}]},
+        "usage": SPENT_SCHEMA,
+        "notes": STRINGS,
+    }
+)
+USED_NOTES_CONTENT: Final = json_content(
+    {
+        "id": STRING,
+        "notes": {"type": "array", "items": _of_runs("UsedNote"), "description": "Each once; cited ones first."},
+    }
+)
+STALE_CONTENT: Final = json_content(
+    {
+        "id": STRING,
+        "stale": {
+            "type": "object",
+            "additionalProperties": STRINGS,
+            "description": "By the nodes' ids, the notes that have changed since.",
+        },
+    }
+)
+EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
+ANSWER_CONTENT: Final = json_content({"id": STRING, "run": STRING, "node": STRING, "answer": {"type": "object"}})
+CANCEL_RUN_CONTENT: Final = json_content(
+    {"id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN, "state": {"enum": [*_STATES]}}
+)
+DELETE_CONTENT: Final = json_content({"deleted": STRING})
+OPTIONS_CONTENT: Final = json_content(
+    {
+        "strategies": _list_of({"name": STRING, "summary": STRING, "own": BOOLEAN}),
+        "strategy": {"type": "string", "description": "The one that is taken where none is said."},
+        "code_mode": BOOLEAN,
+        "profiles": STRINGS,
+        "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
+        "ranges": {
+            "type": "object",
+            "additionalProperties": object_schema({"least": {"type": "number"}, "most": {"type": "number"}}),
+        },
+        "model": {"type": ["string", "null"], "description": "The configured model; null where there is none."},
+        "model_hint": STRING,
+        "sandbox_ready": {
+            "type": ["boolean", "null"],
+            "description": "False where scripts have to be prepared first; null where they can't be run here.",
+        },
+        "sandbox_hint": STRING,
+    }
+)
+RUN_STREAM_CONTENT: Final = stream_content(
+    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `notice`, `usage` and "
+    "`error`, as they happen; `run_done` comes last, with the answer."
+)
 
 T = TypeVar("T")
 MOST_RUNS: Final = 8
