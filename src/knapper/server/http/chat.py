@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +16,7 @@ from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
 from knapper.server import security
 from knapper.server.http import background, binding
+from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import (
     BOOLEAN,
@@ -242,11 +242,16 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     return background.failed_job_reply(turn_data, error, request)
 
 
-_QUERY: Final = Parameter(
-    name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200
+_LIST_PARAMETERS: Final = (
+    Parameter(name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200),
+    *PAGE_PARAMETERS,
+    VAULT_PARAMETER,
 )
-_NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
-_TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
+_NEW_SESSION_PARAMETERS: Final = (
+    Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200),
+    Parameter(name="active_file", doc="The note that it is about."),
+    VAULT_PARAMETER,
+)
 _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
 _FORK_UPTO: Final = count_parameter("upto", "The last turn that is taken over; all are, if it is left out.", 0, 10**9)
 _TURN_NUMBER: Final = Parameter(
@@ -371,37 +376,27 @@ class _SessionCall:
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
 
-    def route(
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        work: Callable[[_SessionCall], Awaitable[dict[str, JSONValue]]],
-        content: Mapping[str, Any],
-        parameters: tuple[Parameter, ...] = (),
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
-            client, vault = security.client_of(request.scope), args.text("vault")
-            session_id = str(request.path_params.get("session_id", ""))
-            client_chats = await service.session_chats(client, vault, session_id)
-            return await work(_SessionCall(service=service, chats=client_chats, session_id=session_id, args=args))
+    async def open_call(request: Request, args: RequestArguments) -> _SessionCall:
+        client, session_id = security.client_of(request.scope), str(request.path_params.get("session_id", ""))
+        client_chats = await service.session_chats(client, args.text("vault"), session_id)
+        return _SessionCall(service=service, chats=client_chats, session_id=session_id, args=args)
 
-        return bind_route(method, f"/sessions{path}", "sessions", handle, (*parameters, VAULT_PARAMETER), content)
-
+    route, path = CallRoutes(tag="sessions", open_call=open_call).route, "/sessions/{session_id}"
     session_content = json_content({"session": SESSION_SCHEMA})
     sessions_content = page_content("results", SESSION_SCHEMA)
     messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": INTEGER, "trace": TRACE_SCHEMA})
     return (
-        route("GET", "", _SessionCall.list_sessions, sessions_content, (_QUERY, *PAGE_PARAMETERS)),
-        route("POST", "", _SessionCall.begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
-        route("GET", "/{session_id}", _SessionCall.read_session, messages_content, PAGE_PARAMETERS),
-        route("GET", "/{session_id}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER,)),
-        route("PATCH", "/{session_id}", _SessionCall.rename_session, session_content, (_NEW_TITLE,)),
-        route("POST", "/{session_id}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO,)),
-        route("POST", "/{session_id}/clear", _SessionCall.clear_session, session_content),
-        route("POST", "/{session_id}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH,)),
-        route("DELETE", "/{session_id}", _SessionCall.delete_session, json_content({"deleted": STRING})),
+        route("GET", "/sessions", _SessionCall.list_sessions, sessions_content, _LIST_PARAMETERS),
+        route("POST", "/sessions", _SessionCall.begin_session, session_content, _NEW_SESSION_PARAMETERS),
+        route("GET", path, _SessionCall.read_session, messages_content, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
+        route("GET", f"{path}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER, VAULT_PARAMETER)),
+        route("PATCH", path, _SessionCall.rename_session, session_content, (_NEW_TITLE, VAULT_PARAMETER)),
+        route("POST", f"{path}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO, VAULT_PARAMETER)),
+        route("POST", f"{path}/clear", _SessionCall.clear_session, session_content),
+        route("POST", f"{path}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH, VAULT_PARAMETER)),
+        route("DELETE", path, _SessionCall.delete_session, json_content({"deleted": STRING})),
     )
 
 

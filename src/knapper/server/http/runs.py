@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.errors import ConflictError, NotFound, SetupError
+from knapper.errors import ConflictError, NotFound
 from knapper.server import security
-from knapper.server.http import background, openapi
-from knapper.server.http.background import ServerSentEvent
+from knapper.server.http import background
+from knapper.server.http.background import CallRoutes, ServerSentEvent
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
 from knapper.server.http.models import SPENT_SCHEMA
 from knapper.server.http.openapi import (
@@ -32,7 +31,7 @@ from knapper.tools import answers
 from knapper.tools.context import SCRIPT_PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
     from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
@@ -66,10 +65,16 @@ LIMIT_PARAMETERS: Final = (
     Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
 )
 """Whoever isn't a person may only lower what the owner configured."""
-ANSWER_PARAMETER: Final = Parameter(
-    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
+ANSWER_PARAMETERS: Final = (
+    Parameter(
+        name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
+    ),
+    VAULT_PARAMETER,
 )
-EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True)
+EXPORT_PARAMETERS: Final = (
+    Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True),
+    VAULT_PARAMETER,
+)
 NEW_RUN_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000),
     Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40),
@@ -394,10 +399,9 @@ class _RunCall:
         """Return a run in brief, and whether it goes on."""
         return {**run.brief(), "is_live": self.is_live(run)}
 
-    async def start(self, ready: Callable[[], PreparedRun]) -> Response:
-        """Start a run in the background, and reply with it at once."""
-        run = await self.jobs.begin(ready)
-        return security.JsonReply({"success": True, **self.describe(run)}, _ACCEPTED_STATUS)
+    async def start(self, ready: Callable[[], PreparedRun]) -> dict[str, JSONValue]:
+        """Start a run in the background, and return it at once."""
+        return self.describe(await self.jobs.begin(ready))
 
     async def show_options(self) -> dict[str, JSONValue]:
         """Show the options of a run."""
@@ -415,7 +419,7 @@ class _RunCall:
         rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
         return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
-    async def begin_run(self) -> Response:
+    async def begin_run(self) -> dict[str, JSONValue]:
         """Start a run.
 
         Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
@@ -485,7 +489,7 @@ class _RunCall:
         notes_by_node = await self.blocking(lambda: self.runs.stale(self.run_id))
         return {"id": self.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
-    async def resume_run(self) -> Response:
+    async def resume_run(self) -> dict[str, JSONValue]:
         """Resume a run.
 
         Finished work isn't paid for again. Replies at once.
@@ -535,55 +539,36 @@ class _RunCall:
         return (await self.blocking(lambda: self.runs.answer(self.run_id, checkpoint, word))).as_dict()
 
 
-if TYPE_CHECKING:
-    RunHandler = Callable[[_RunCall], Awaitable[Response | dict[str, JSONValue]]]
-    """Does what a route is for; its docstring says it in the document."""
-
 _ACCEPTED_STATUS: Final = 202
-_BY_VAULT: Final = (VAULT_PARAMETER,)
 
 
 def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of runs."""
     run_jobs = RunJobs(service)
 
-    def route(
-        method: Literal["GET", "POST", "DELETE"],
-        path: str,
-        work: RunHandler,
-        content: Mapping[str, Any],
-        parameters: Sequence[Parameter] = _BY_VAULT,
-        status: int = 200,
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> Response | dict[str, JSONValue]:
-            run_id = str(request.path_params.get("run_id", ""))
-            try:
-                client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
-                return await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
-            except SetupError as error:
-                return background.setup_needed_reply(error, request)
+    async def open_call(request: Request, args: RequestArguments) -> _RunCall:
+        client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
+        run_id = str(request.path_params.get("run_id", ""))
+        return _RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request)
 
-        spec = openapi.bind_route(method, f"/runs{path}", "runs", handle, parameters, content)
-        return replace(spec, status=status)
-
+    route = CallRoutes(tag="runs", open_call=open_call, needs_setup=True).route
     events_content = background.events_content(RUN_STREAM_CONTENT)
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
-    checkpoint_path = "/{run_id}/checkpoints/{checkpoint_id}"
+    checkpoint_path = "/runs/{run_id}/checkpoints/{checkpoint_id}"
     return (
-        route("GET", "/options", _RunCall.show_options, OPTIONS_CONTENT),
-        route("GET", "", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
-        route("POST", "", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
-        route("GET", "/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
-        route("DELETE", "/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
-        route("GET", "/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
-        route("GET", "/{run_id}/events", _RunCall.stream_run, events_content, event_parameters),
-        route("GET", "/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
-        route("GET", "/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
-        route("POST", "/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
-        route("POST", "/{run_id}/cancel", _RunCall.cancel_run, CANCEL_RUN_CONTENT),
-        route("POST", "/{run_id}/export", _RunCall.export_run, EXPORT_CONTENT, (EXPORT_TO_PARAMETER, VAULT_PARAMETER)),
-        route("POST", checkpoint_path, _RunCall.answer_checkpoint, ANSWER_CONTENT, (ANSWER_PARAMETER, VAULT_PARAMETER)),
+        route("GET", "/runs/options", _RunCall.show_options, OPTIONS_CONTENT),
+        route("GET", "/runs", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
+        route("POST", "/runs", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
+        route("GET", "/runs/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
+        route("DELETE", "/runs/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
+        route("GET", "/runs/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
+        route("GET", "/runs/{run_id}/events", _RunCall.stream_run, events_content, event_parameters),
+        route("GET", "/runs/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
+        route("GET", "/runs/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
+        route("POST", "/runs/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
+        route("POST", "/runs/{run_id}/cancel", _RunCall.cancel_run, CANCEL_RUN_CONTENT),
+        route("POST", "/runs/{run_id}/export", _RunCall.export_run, EXPORT_CONTENT, EXPORT_PARAMETERS),
+        route("POST", checkpoint_path, _RunCall.answer_checkpoint, ANSWER_CONTENT, ANSWER_PARAMETERS),
     )
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from knapper.agents import stages as stored_schedules
 from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
@@ -20,11 +18,12 @@ from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
+from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from starlette.types import Scope
 
@@ -80,7 +79,6 @@ _CHANGE_PARAMETERS: Final = (
     *_EDIT_PARAMETERS,
     VAULT_PARAMETER,
 )
-_BY_VAULT: Final = (VAULT_PARAMETER,)
 _SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
     {
         "name": STRING,
@@ -339,11 +337,6 @@ class _ScheduleCall:
             )
 
 
-if TYPE_CHECKING:
-    _Handler = Callable[[_ScheduleCall], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for; its docstring says it in the document."""
-
-
 def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], ScheduleRunner]) -> Mount:
     """Create the mount for ``/schedules``.
 
@@ -354,43 +347,31 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
     """
     service = ScheduleService(open_runner=open_runner)
 
-    def route(
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        work: _Handler,
-        content: Mapping[str, Any] = _ONE_CONTENT,
-        parameters: Sequence[Parameter] = _BY_VAULT,
-        status: int = 200,
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> Response:
-            security.check_person(hub.settings, request.scope, "schedule agents")
-            client = security.client_of(request.scope)
-            vault = hub.name_for(client, args.text("vault"))
-            call = _ScheduleCall(
-                service=service,
-                hub=hub,
-                threads=threads,
-                client=client,
-                vault=vault,
-                store=await threads.run("read", lambda: schedules.open_schedules(hub, vault)),
-                args=args,
-                scope=request.scope,
-                name=str(request.path_params.get("name", "")),
-            )
-            return security.JsonReply({"success": True, **await work(call)}, status)
+    async def open_call(request: Request, args: RequestArguments) -> _ScheduleCall:
+        security.check_person(hub.settings, request.scope, "schedule agents")
+        client = security.client_of(request.scope)
+        vault = hub.name_for(client, args.text("vault"))
+        return _ScheduleCall(
+            service=service,
+            hub=hub,
+            threads=threads,
+            client=client,
+            vault=vault,
+            store=await threads.run("read", lambda: schedules.open_schedules(hub, vault)),
+            args=args,
+            scope=request.scope,
+            name=str(request.path_params.get("name", "")),
+        )
 
-        spec = openapi.bind_route(method, f"/schedules{path}", "schedules", handle, parameters, content)
-        return replace(spec, status=status)
-
+    route = CallRoutes(tag="schedules", open_call=open_call).route
     specs = (
-        route("GET", "/options", _ScheduleCall.show_options, _OPTIONS_CONTENT),
-        route("GET", "", _ScheduleCall.list_visible, _LIST_CONTENT),
-        route("POST", "", _ScheduleCall.add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
-        route("PATCH", "/{name}", _ScheduleCall.change, _ONE_CONTENT, _CHANGE_PARAMETERS),
-        route("DELETE", "/{name}", _ScheduleCall.remove, _DELETED_CONTENT),
-        route("POST", "/{name}/run", _ScheduleCall.run_now, status=_ACCEPTED),
-        route("POST", "/{name}/cancel", _ScheduleCall.cancel),
+        route("GET", "/schedules/options", _ScheduleCall.show_options, _OPTIONS_CONTENT),
+        route("GET", "/schedules", _ScheduleCall.list_visible, _LIST_CONTENT),
+        route("POST", "/schedules", _ScheduleCall.add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
+        route("PATCH", "/schedules/{name}", _ScheduleCall.change, _ONE_CONTENT, _CHANGE_PARAMETERS),
+        route("DELETE", "/schedules/{name}", _ScheduleCall.remove, _DELETED_CONTENT),
+        route("POST", "/schedules/{name}/run", _ScheduleCall.run_now, _ONE_CONTENT, status=_ACCEPTED),
+        route("POST", "/schedules/{name}/cancel", _ScheduleCall.cancel, _ONE_CONTENT),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], lifespan=service.lifespan)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 from starlette.requests import Request
@@ -20,6 +19,7 @@ from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupErr
 from knapper.jsontypes import Record, list_or_empty
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
+from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments, count_parameter
 from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
 from knapper.tools import answers
@@ -508,31 +508,19 @@ if TYPE_CHECKING:
     TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
     """Replies with a task that has begun."""
 
-_BY_VAULT: Final = (VAULT_PARAMETER,)
 
-
-def _pipeline_route(
-    service: JobService,
-    method: Literal["GET", "POST", "PUT", "DELETE"],
-    path: str,
-    work: Callable[[_PipelineCall], Awaitable[dict[str, JSONValue]]],
-    content: Mapping[str, Any],
-    parameters: tuple[Parameter, ...] = _BY_VAULT,
-) -> RouteSpec:
-    """Return the route of what is done with a client's pipelines."""
-
-    @functools.wraps(work)
-    async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+def _pipeline_routes(service: JobService, tag: str) -> CallRoutes[_PipelineCall]:
+    async def open_call(request: Request, args: RequestArguments) -> _PipelineCall:
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         named = RequestArguments(values={**args.values, **request.path_params})
-        return await work(_PipelineCall(service=service, pipelines=client_pipelines, args=named))
+        return _PipelineCall(service=service, pipelines=client_pipelines, args=named)
 
-    return openapi.bind_route(method, path, path.split("/")[1], handle, parameters, content)
+    return CallRoutes(tag=tag, open_call=open_call)
 
 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
-    route, by_name = functools.partial(_pipeline_route, service), "/presets/{name:path}"
+    route, by_name = _pipeline_routes(service, "presets").route, "/presets/{name:path}"
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
     deleted_content = openapi.json_content({"deleted": STRING})
@@ -549,7 +537,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
     stream_content = background.events_content(TASK_STREAM_CONTENT)
-    route = functools.partial(_pipeline_route, service)
+    route = _pipeline_routes(service, "ask").route
 
     def start(
         path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
