@@ -461,6 +461,22 @@ def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONVal
     return security.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
 
 
+def ended_reply(job: BackgroundJob[FinalT], outcome: Mapping[str, JSONValue], request: Request) -> Response:
+    """Reply with an ended job: its outcome, beside it the models' conversations and the error, if there are any.
+
+    Args:
+        job: The job, whose events tell both.
+        outcome: What came of it.
+        request: The request to answer.
+    """
+    conversations: list[JSONValue] = [event.as_dict() for event in job.events if event.kind == "debug"]
+    error = next((event.as_dict() for event in job.events if event.kind == ERROR_EVENT), None)
+    content = {**outcome, **({"debug": conversations} if conversations else {})}
+    if error is None:
+        return security.JsonReply({"success": True, **content})
+    return failed_job_reply(content, error, request)
+
+
 def setup_needed_reply(error: SetupError, request: Request) -> Response:
     """Reply that something has to be configured first, such as a model."""
     return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), security.SERVICE_UNAVAILABLE)

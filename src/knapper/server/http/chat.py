@@ -13,7 +13,7 @@ from starlette.responses import Response
 from knapper.agents.sessions import store
 from knapper.agents.stages import Stage
 from knapper.app import clients
-from knapper.errors import BadInput, ConflictError, NotFound, SetupError
+from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.background import CallRoutes
@@ -33,7 +33,7 @@ from knapper.server.http.openapi import (
 from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Sequence
 
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from knapper.app.chats import ClientChats
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
-    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.binding import RequestArguments
 
 
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
@@ -223,10 +223,8 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     """Reply with an ended turn: its answer, or its error beside the partial answer."""
     event_data = [event.as_dict() for event in turn.events]
     done_event = next(event_datum for event_datum in reversed(event_data) if event_datum["type"] == "done")
-    error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
     question = next((event for event in event_data if event["type"] == "question"), None)
     proposals = [event["proposal"] for event in event_data if event["type"] == "proposal"]
-    conversations: list[JSONValue] = [*(event for event in event_data if event["type"] == "debug")]
     copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
     turn_data = {
         "response": done_event["answer"],
@@ -235,11 +233,8 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},
         **{name: done_event[name] for name in copied_fields},
-        **({"debug": conversations} if conversations else {}),
     }
-    if error is None:
-        return security.JsonReply({"success": True, **turn_data})
-    return background.failed_job_reply(turn_data, error, request)
+    return background.ended_reply(turn, turn_data, request)
 
 
 _LIST_PARAMETERS: Final = (
@@ -270,6 +265,21 @@ class _SessionCall:
     session_id: str
     """Empty where the path names no session."""
     args: RequestArguments
+    request: Request
+
+    async def answer_message(self) -> Response:
+        """Answer a message."""
+        turn = await self._begin_turn()
+        _ = await turn.wait()  # if the client disconnects, the turn continues
+        return turn_reply(turn, self.request)
+
+    async def stream_answer(self) -> Response:
+        """Answer a message and stream the events."""
+        return await _tell_turn(await self._begin_turn(), self.request, self.args)
+
+    async def _begin_turn(self) -> TurnJob:
+        message = _read_message(self.chats, self.request, self.args)
+        return await begin_turn(self.service, self.chats, message, self.session_id, self.args.text("model"))
 
     async def list_sessions(self) -> dict[str, JSONValue]:
         """List sessions."""
@@ -373,15 +383,18 @@ class _SessionCall:
         return {"session": shape}
 
 
-def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
-    """List the routes of sessions."""
-
+def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> CallRoutes[_SessionCall]:
     async def open_call(request: Request, args: RequestArguments) -> _SessionCall:
         client, session_id = security.client_of(request.scope), str(request.path_params.get("session_id", ""))
         client_chats = await service.session_chats(client, args.text("vault"), session_id)
-        return _SessionCall(service=service, chats=client_chats, session_id=session_id, args=args)
+        return _SessionCall(service=service, chats=client_chats, session_id=session_id, args=args, request=request)
 
-    route, path = CallRoutes(tag="sessions", open_call=open_call).route, "/sessions/{session_id}"
+    return CallRoutes(tag=tag, open_call=open_call, needs_setup=needs_setup)
+
+
+def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
+    """List the routes of sessions."""
+    route, path = _bind_calls(service, "sessions").route, "/sessions/{session_id}"
     session_content = json_content({"session": SESSION_SCHEMA})
     sessions_content = page_content("results", SESSION_SCHEMA)
     messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
@@ -508,43 +521,11 @@ def _message_routes(
     service: JobService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
-    streamed = (*parameters, background.WAIT_PARAMETER)
-    waiting = _make_turn_start(service, _wait_for_turn, parameters)
-    streaming = _make_turn_start(service, _tell_turn, streamed)
-    summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
-    return (
-        RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
-        RouteSpec(
-            "POST",
-            f"{path}/stream",
-            tag,
-            stream_summary,
-            streaming,
-            description,
-            streamed,
-            background.events_content(STREAM_CONTENT),
-        ),
-    )
-
-
-def _make_turn_start(
-    service: JobService,
-    answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]],
-    parameters: Sequence[Parameter],
-) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        session_id = str(request.path_params.get("session_id", ""))
-        args = await binding.read_arguments(request, parameters)
-        try:
-            client, vault = security.client_of(request.scope), args.text("vault")
-            client_chats = await service.session_chats(client, vault, session_id)
-            message = _read_message(client_chats, request, args)
-            turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
-        except SetupError as error:
-            return background.setup_needed_reply(error, request)
-        return await answer(turn, request, args)
-
-    return endpoint
+    route = _bind_calls(service, tag, needs_setup=True).route
+    streamed, events = (*parameters, background.WAIT_PARAMETER), background.events_content(STREAM_CONTENT)
+    waiting = route("POST", path, _SessionCall.answer_message, TURN_CONTENT, parameters)
+    streaming = route("POST", f"{path}/stream", _SessionCall.stream_answer, events, streamed)
+    return replace(waiting, description=description), replace(streaming, description=description)
 
 
 def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
@@ -571,13 +552,6 @@ def _read_message(client_chats: ClientChats, request: Request, args: RequestArgu
             cents=args.integer_or_default("cents", 0),
         ),
     )
-
-
-async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
-    """Wait for the end; if the client disconnects, the turn continues."""
-    del args
-    _ = await turn.wait()
-    return turn_reply(turn, request)
 
 
 async def _tell_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:

@@ -15,7 +15,7 @@ from knapper.agents.pipeline import records, scopes, store
 from knapper.agents.sessions import store as sessions_store
 from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.editing import SETTINGS_BY_NAME
-from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.jsontypes import Record, list_or_empty
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
@@ -25,7 +25,7 @@ from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, Route
 from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.agents.pipeline.context import TaskRequest
@@ -429,6 +429,33 @@ class _PipelineCall:
     service: JobService
     pipelines: ClientPipelines
     args: RequestArguments
+    request: Request
+
+    async def carry_out_task(self) -> Response:
+        """Carry out a task.
+
+        Runs the agents that are switched on; a run that asked a question is resumed with its answer.
+        """
+        job = await self._begin_task()
+        outcome = await job.wait()  # if the client disconnects, the task continues
+        return background.ended_reply(job, outcome.as_dict(), self.request)
+
+    async def stream_task(self) -> Response:
+        """Carry out a task and stream its events.
+
+        Runs the agents that are switched on; a run that asked a question is resumed with its answer.
+        """
+        return await _tell_task(await self._begin_task(), self.request, self.args)
+
+    async def _begin_task(self) -> BackgroundJob[PipelineOutcome]:
+        args = self.args
+        check_task_or_answer(args)
+        if args.flag("debug") is True:
+            security.check_person(self.pipelines.pipelines.hub.settings, self.request.scope, "see a model's prompts")
+        run_id, model = args.text("run_id"), args.text("model")
+        if run_id:
+            return await resume_task(self.service, self.pipelines, run_id, args.text("answer"), model)
+        return await begin_task(self.service, self.pipelines, read_task_order(args), model)
 
     async def show_defaults(self) -> dict[str, JSONValue]:
         """Show the defaults of a task."""
@@ -504,23 +531,18 @@ class _PipelineCall:
         return {"results": [run.as_dict() for run in await list_waiting_runs(self.service, self.pipelines)]}
 
 
-if TYPE_CHECKING:
-    TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
-    """Replies with a task that has begun."""
-
-
-def _pipeline_routes(service: JobService, tag: str) -> CallRoutes[_PipelineCall]:
+def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> CallRoutes[_PipelineCall]:
     async def open_call(request: Request, args: RequestArguments) -> _PipelineCall:
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         named = RequestArguments(values={**args.values, **request.path_params})
-        return _PipelineCall(service=service, pipelines=client_pipelines, args=named)
+        return _PipelineCall(service=service, pipelines=client_pipelines, args=named, request=request)
 
-    return CallRoutes(tag=tag, open_call=open_call)
+    return CallRoutes(tag=tag, open_call=open_call, needs_setup=needs_setup)
 
 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
-    route, by_name = _pipeline_routes(service, "presets").route, "/presets/{name:path}"
+    route, by_name = _bind_calls(service, "presets").route, "/presets/{name:path}"
     preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
     presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
     deleted_content = openapi.json_content({"deleted": STRING})
@@ -533,57 +555,18 @@ def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
 def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
-    start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
     stream_content = background.events_content(TASK_STREAM_CONTENT)
-    route = _pipeline_routes(service, "ask").route
-
-    def start(
-        path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
-    ) -> RouteSpec:
-        async def endpoint(request: Request) -> Response:
-            args = await binding.read_arguments(request, parameters)
-            check_task_or_answer(args)
-            try:
-                client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-                if args.flag("debug") is True:
-                    security.check_person(
-                        client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts"
-                    )
-                run_id, model = args.text("run_id"), args.text("model")
-                if run_id:
-                    job = await resume_task(service, client_pipelines, run_id, args.text("answer"), model)
-                else:
-                    job = await begin_task(service, client_pipelines, read_task_order(args), model)
-            except SetupError as error:
-                return background.setup_needed_reply(error, request)
-            return await answer(job, request, args)
-
-        return RouteSpec("POST", path, "ask", summary, endpoint, start_description, parameters, content)
-
+    route, start = _bind_calls(service, "ask").route, _bind_calls(service, "ask", needs_setup=True).route
     return (
-        start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
-        start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
+        start("POST", "/ask", _PipelineCall.carry_out_task, OUTCOME_CONTENT, TASK_PARAMETERS),
+        start("POST", "/ask/stream", _PipelineCall.stream_task, stream_content, streamed),
         *_task_job_routes(service),
         route("GET", "/ask/waiting", _PipelineCall.list_waiting, openapi.json_content({"results": list[WaitingRun]})),
         route("POST", "/ask/context", _PipelineCall.preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
         route("PUT", "/ask/switches", _PipelineCall.save_switches, SWITCHES_CONTENT, switch_parameters),
         route("GET", "/ask/defaults", _PipelineCall.show_defaults, DEFAULTS_CONTENT),
-    )
-
-
-async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
-    """Wait for the end; if the client disconnects, the task continues."""
-    del args
-    outcome = (await job.wait()).as_dict()
-    if conversations := [job_event.as_dict() for job_event in job.events if job_event.kind == "debug"]:
-        outcome["debug"] = [*conversations]
-    error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
-    return (
-        security.JsonReply({"success": True, **outcome})
-        if error is None
-        else background.failed_job_reply(outcome, error, request)
     )
 
 
