@@ -3870,7 +3870,7 @@ export interface operations {
                             };
                             model: string;
                             reasons: string[];
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                             strategy: string;
                             task: string;
@@ -3930,7 +3930,7 @@ export interface operations {
                         };
                         model: string;
                         reasons: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */
@@ -4007,7 +4007,7 @@ export interface operations {
                                 ended: string | null;
                                 started: string;
                             }[];
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
                             tier: string;
                             title: string;
@@ -4018,7 +4018,7 @@ export interface operations {
                             citation: string;
                             reason: string;
                         }[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */
@@ -4084,7 +4084,7 @@ export interface operations {
                         cancelled: boolean;
                         ended: boolean;
                         id: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         /** @constant */
                         success: true;
@@ -4236,7 +4236,7 @@ export interface operations {
                         hard: string[];
                         high_impact: boolean;
                         id: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         impact: "none" | "security" | "data_model" | "architecture" | "contract";
                         notes: string[];
                         parent: string;
@@ -4280,7 +4280,7 @@ export interface operations {
                             ended: string | null;
                             started: string;
                         }[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
                         /** @constant */
                         success: true;
@@ -4374,7 +4374,7 @@ export interface operations {
                         };
                         model: string;
                         reasons: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */

@@ -250,16 +250,16 @@ def make_route(spec: RouteSpec) -> BoundRoute:
     return BoundRoute(spec.method, spec.path, spec.endpoint, lambda: _describe_operation(spec))
 
 
-def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+def page_content(name: str, row: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - schemas, or types
     """Describe a page of a list as JSON.
 
     Args:
         name: The field with the rows.
-        row: The schema of one of them.
-        more: The schemas of other fields, by name.
+        row: The schema or the type of one of them.
+        more: The schemas or types of other fields, by name.
     """
     counts: dict[str, Any] = dict.fromkeys(("total", "limit", "offset"), INTEGER)
-    return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
+    return json_content({name: {"type": "array", "items": row}, **counts, **more})
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,22 +267,22 @@ def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
 
 
-def type_content(kind: Any, **narrowed: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+def type_content(kind: Any, **more: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
     """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them.
 
     Args:
-        kind: The type.
-        narrowed: The schemas of fields that are narrower in a good reply than in the type, by name.
+        kind: The type, or a function that imports it.
+        more: The schemas of fields that the reply has beside, or that are narrower in it than in the type, by name.
     """
-    return {_JSON: {"schema": _ReplyType(kind, {"success": {"const": True}, **narrowed})}}
+    return {_JSON: {"schema": ExtendedType(kind, {"success": {"const": True}, **more})}}
 
 
 @dataclass(frozen=True, slots=True)
-class _ReplyType:
-    """The type of a whole reply, in the place of its schema."""
+class ExtendedType:
+    """A type in the place of its schema, with fields beside; see `type_content`."""
 
     kind: Any
-    narrowed: Mapping[str, Any]
+    more: Mapping[str, Any]
 
 
 class _ReplySchemaWriter(GenerateJsonSchema):
@@ -332,10 +332,10 @@ def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
 
 def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
     """Replace the types in a part of the document, and functions that import one, by their schemas."""
-    if isinstance(node, _ReplyType):
-        schema = _resolve_types(node.kind)
-        required = dict.fromkeys(["success", *schema["required"]])
-        return {**schema, "properties": {**schema["properties"], **node.narrowed}, "required": [*required]}
+    if isinstance(node, ExtendedType):
+        schema, more = _resolve_types(node.kind), _resolve_types(node.more)
+        required = dict.fromkeys([*more, *schema["required"]])
+        return {**schema, "properties": {**schema["properties"], **more}, "required": [*required]}
     if is_object(node):
         return {name: _resolve_types(part) for name, part in node.items()}
     if is_sequence(node):

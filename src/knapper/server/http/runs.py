@@ -21,11 +21,13 @@ from knapper.server.http.openapi import (
     INTEGER,
     STRING,
     STRINGS,
+    ExtendedType,
     RouteSpec,
     json_content,
     object_schema,
     page_content,
     stream_content,
+    type_content,
 )
 from knapper.tools import answers
 from knapper.tools.context import SCRIPT_PROFILES
@@ -34,16 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
-    from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
+    from knapper.agents.runs.model import NodeDetails, RunDone, RunEvent, RunRecord
     from knapper.agents.runs.service import RunDetails
     from knapper.app.client_runs import ClientRuns, PreparedRun
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
     from knapper.server.http.binding import RequestArguments
-
-
-def _list_of(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": object_schema(properties)}
 
 
 def _of_runs(name: str) -> Callable[[], Any]:
@@ -100,8 +98,13 @@ RESUME_PARAMETERS: Final = (
     VAULT_PARAMETER,
 )
 
-_SOURCES: Final[Mapping[str, Any]] = {"type": "array", "items": _of_runs("SourceRef")}
-_CITATIONS: Final[Mapping[str, Any]] = _list_of(
+_IS_LIVE: Final[Mapping[str, Any]] = {
+    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."}
+}
+_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
+    "asks": {**INTEGER, "description": "Questions to a person that nobody has answered."}
+}
+_CITATION: Final = object_schema(
     {
         "vault": STRING,
         "path": STRING,
@@ -111,87 +114,28 @@ _CITATIONS: Final[Mapping[str, Any]] = _list_of(
         "hash": STRING,
     }
 )
-_REMOVED: Final[Mapping[str, Any]] = {
-    **_list_of({"citation": STRING, "reason": STRING}),
-    "description": "Citations that were dropped, each with the reason.",
-}
-_NODE_PROPERTIES: Final[Mapping[str, Any]] = {
-    "id": {"type": "string", "description": "`root`, `1`, `1.2`."},
-    "parent": STRING,
-    "title": STRING,
-    "depth": INTEGER,
-    "state": {"enum": ["pending", "running", "done", "partial", "failed", "blocked", "cut"]},
-    "reason": {"type": "string", "description": "Why it has no answer, or a part of one."},
-    "cached": BOOLEAN,
-    "children": STRINGS,
-    "score": {"type": ["number", "null"], "description": "Of what was found, 0 to 1; null before."},
-    "tier": {"type": "string", "description": "Empty where the first attempt did; A, B, C or direct otherwise."},
-    "citation_count": INTEGER,
-    "tokens": INTEGER,
-    "cost_usd": {"type": ["number", "null"], "description": "Its own, without its children's; null where unknown."},
-    "spans": {
-        **_list_of({"doing": STRING, "started": STRING, "ended": {"type": ["string", "null"]}}),
-        "description": "When it was at what, in order; `ended` is null while it lasts.",
+_ANSWER_FIELDS: Final[Mapping[str, Any]] = {
+    "citations": {"type": "array", "items": _CITATION},
+    "removed": {
+        "type": "array",
+        "items": object_schema({"citation": STRING, "reason": STRING}),
+        "description": "Citations that were dropped, each with the reason.",
     },
+    "usage": SPENT_SCHEMA,
 }
-_STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
-_RUN_PROPERTIES: Final[Mapping[str, Any]] = {
-    "id": STRING,
-    "task": STRING,
-    "strategy": STRING,
-    "code_mode": BOOLEAN,
-    "model": STRING,
-    "client": {"type": "string", "description": "On whose behalf it is."},
-    "also": {**STRINGS, "description": "Other vaults that it looks through."},
-    "state": {"enum": [*_STATES]},
-    "reasons": {**STRINGS, "description": "Why it isn't complete."},
-    "limits": _of_runs("RunLimits"),
-    "created": STRING,
-    "updated": STRING,
-    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
-}
-RUN_CONTENT: Final = json_content(_RUN_PROPERTIES)
-_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
-    **INTEGER,
-    "description": "Questions to a person that nobody has answered.",
-}
-RUNS_CONTENT: Final = page_content("results", object_schema({**_RUN_PROPERTIES, "asks": _OPEN_QUESTIONS}))
-RUN_DETAIL_CONTENT: Final = json_content(
-    {
-        **_RUN_PROPERTIES,
-        "answer": STRING,
-        "citations": _CITATIONS,
-        "removed": _REMOVED,
-        "usage": SPENT_SCHEMA,
-        "cached": INTEGER,
-        "node_count": INTEGER,
-        "nodes": {**_list_of(_NODE_PROPERTIES), "description": "In brief, parents before their parts."},
-        "checkpoints": {
-            "type": "array",
-            "items": _of_runs("CheckpointEvent"),
-            "description": "What it asks a person, and nobody has answered.",
-        },
-    }
+RUN_CONTENT: Final = type_content(_of_runs("RunRow"), **_IS_LIVE)
+RUNS_CONTENT: Final = page_content("results", ExtendedType(_of_runs("RunRow"), {**_IS_LIVE, **_OPEN_QUESTIONS}))
+RUN_DETAIL_CONTENT: Final = type_content(
+    _of_runs("RunWithNodes"),
+    **_IS_LIVE,
+    **_ANSWER_FIELDS,
+    checkpoints={
+        "type": "array",
+        "items": _of_runs("CheckpointEvent"),
+        "description": "What it asks a person, and nobody has answered.",
+    },
 )
-NODE_CONTENT: Final = json_content(
-    {
-        **_NODE_PROPERTIES,
-        "task": STRING,
-        "why": {"type": "string", "description": "Why it is split, or isn't."},
-        "hard": {**STRINGS, "description": "Nodes whose answers it needs."},
-        "soft": {**STRINGS, "description": "Nodes whose answers help it."},
-        "impact": {"enum": ["none", "security", "data_model", "architecture", "contract"]},
-        "high_impact": BOOLEAN,
-        "retrieval": {"anyOf": [_of_runs("RetrievedContext"), {"type": "null"}]},
-        "answer": STRING,
-        "citations": _CITATIONS,
-        "removed": _REMOVED,
-        "sources": _SOURCES,
-        "checkpoint": {"anyOf": [_of_runs("NodeQuestion"), {"type": "null"}]},
-        "usage": SPENT_SCHEMA,
-        "notes": STRINGS,
-    }
-)
+NODE_CONTENT: Final = type_content(_of_runs("NodeDetails"), **_ANSWER_FIELDS)
 USED_NOTES_CONTENT: Final = json_content(
     {
         "id": STRING,
@@ -211,12 +155,15 @@ STALE_CONTENT: Final = json_content(
 EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
 ANSWER_CONTENT: Final = json_content({"id": STRING, "run": STRING, "node": STRING, "answer": {"type": "object"}})
 CANCEL_RUN_CONTENT: Final = json_content(
-    {"id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN, "state": {"enum": [*_STATES]}}
+    {"id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN, "state": _of_runs("RunState")}
 )
 DELETE_CONTENT: Final = json_content({"deleted": STRING})
 OPTIONS_CONTENT: Final = json_content(
     {
-        "strategies": _list_of({"name": STRING, "summary": STRING, "own": BOOLEAN}),
+        "strategies": {
+            "type": "array",
+            "items": object_schema({"name": STRING, "summary": STRING, "own": BOOLEAN}),
+        },
         "strategy": {"type": "string", "description": "The one that is taken where none is said."},
         "code_mode": BOOLEAN,
         "profiles": STRINGS,
@@ -395,11 +342,11 @@ class _RunCall:
         """Return whether a run goes on, here or in another process."""
         return run.state in {"pending", "running"} or self.jobs.running_job(run.id) is not None
 
-    def describe(self, run: RunRecord) -> dict[str, JSONValue]:
+    def describe(self, run: RunRecord) -> Mapping[str, object]:
         """Return a run in brief, and whether it goes on."""
         return {**run.brief(), "is_live": self.is_live(run)}
 
-    async def start(self, ready: Callable[[], PreparedRun]) -> dict[str, JSONValue]:
+    async def start(self, ready: Callable[[], PreparedRun]) -> Mapping[str, object]:
         """Start a run in the background, and return it at once."""
         return self.describe(await self.jobs.begin(ready))
 
@@ -407,7 +354,7 @@ class _RunCall:
         """Show the options of a run."""
         return await self.blocking(self.runs.options)
 
-    async def list_runs(self) -> dict[str, JSONValue]:
+    async def list_runs(self) -> Mapping[str, object]:
         """List runs."""
         limit, offset = self.args.page()
 
@@ -416,10 +363,10 @@ class _RunCall:
             return page_runs, total, self.runs.count_questions(page_runs)
 
         page_runs, total, question_counts = await self.blocking(read_page)
-        rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
+        rows = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
         return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
-    async def begin_run(self) -> dict[str, JSONValue]:
+    async def begin_run(self) -> Mapping[str, object]:
         """Start a run.
 
         Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
@@ -439,15 +386,15 @@ class _RunCall:
         )
         return await self.start(lambda: self.runs.prepare_new(run_request))
 
-    async def show_run(self) -> dict[str, JSONValue]:
+    async def show_run(self) -> Mapping[str, object]:
         """Show a run."""
         run_view, questions = await self.blocking(
             lambda: (self.runs.show(self.run_id), self.runs.questions(self.run_id))
         )
-        rows: list[JSONValue] = [question.as_dict() for question in questions]
+        rows = [question.as_dict() for question in questions]
         return {**run_view.as_dict(), "is_live": self.is_live(run_view.run), "checkpoints": rows}
 
-    async def show_node(self) -> dict[str, JSONValue]:
+    async def show_node(self) -> NodeDetails:
         """Show a node."""
         node_id = str(self.request.path_params["node_id"])
         return (await self.blocking(lambda: self.runs.node(self.run_id, node_id))).as_dict()
@@ -489,7 +436,7 @@ class _RunCall:
         notes_by_node = await self.blocking(lambda: self.runs.stale(self.run_id))
         return {"id": self.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
-    async def resume_run(self) -> dict[str, JSONValue]:
+    async def resume_run(self) -> Mapping[str, object]:
         """Resume a run.
 
         Finished work isn't paid for again. Replies at once.
