@@ -860,6 +860,163 @@ export interface components {
             self_link?: boolean;
             target: string;
         };
+        ChatEvent: {
+            message: string;
+            session_id: string;
+            turn_id: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            step: number;
+            text: string;
+            /** @constant */
+            type: "text";
+        } | {
+            arguments: {
+                [key: string]: unknown;
+            };
+            id: string;
+            name: string;
+            /** @constant */
+            type: "tool_call";
+        } | {
+            answer: {
+                [key: string]: unknown;
+            };
+            chars: number;
+            id: string;
+            name: string;
+            success: boolean;
+            summary: string;
+            truncated: boolean;
+            /** @constant */
+            type: "tool_result";
+        } | {
+            limit: number;
+            number: number;
+            phase: string;
+            /** @constant */
+            type: "round";
+        } | {
+            proposal: {
+                change_ids?: string[];
+                client: string;
+                created: string;
+                decided_at?: string;
+                decided_by?: string;
+                digest: string;
+                expires: string;
+                files: {
+                    base_hash?: string;
+                    diff: string;
+                    follows: boolean;
+                    group: number;
+                    hunks: {
+                        block?: string;
+                        edited?: boolean;
+                        id: string;
+                        line: number;
+                        new: string;
+                        old: string;
+                        reason?: string;
+                        stale?: {
+                            code: string;
+                            current_text?: string;
+                            line?: number;
+                            message: string;
+                        };
+                        state: string;
+                        words: string[][];
+                    }[];
+                    kind: string;
+                    number: number;
+                    path: string;
+                    reason?: string;
+                    stale?: {
+                        code: string;
+                        current_text?: string;
+                        line?: number;
+                        message: string;
+                    };
+                    state: string;
+                    target?: string;
+                }[];
+                folders?: {
+                    path: string;
+                    target: string;
+                }[];
+                id: string;
+                links_rewritten?: {
+                    line: number;
+                    new: string;
+                    old: string;
+                    path: string;
+                }[];
+                notes?: string[];
+                reason?: string;
+                rejection?: string;
+                review_command?: string;
+                review_url?: string;
+                run?: string;
+                /** @enum {string} */
+                status: "open" | "stale" | "accepted" | "partly_accepted" | "rejected" | "expired" | "superseded";
+                success: boolean;
+                superseded_by?: string;
+                tainted?: boolean;
+                /** @enum {string} */
+                undone?: "all" | "part";
+                undone_by?: string[];
+                why?: string;
+            };
+            /** @constant */
+            type: "proposal";
+        } | {
+            id: string;
+            options: unknown[];
+            question: string;
+            /** @constant */
+            type: "question";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            phase: string;
+            text: string;
+            title: string;
+            /** @constant */
+            type: "debug";
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            changes: unknown[];
+            citations: unknown[];
+            model: string;
+            notes: unknown[];
+            proposals: unknown[];
+            removed: unknown[];
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "limit" | "asked" | "cancelled" | "failed";
+            tools: unknown[];
+            /** @constant */
+            type: "done";
+            usage: {
+                [key: string]: unknown;
+            };
+        });
         "create_file.RequestFailure": {
             code: string;
             error: string;
@@ -1057,6 +1214,10 @@ export interface components {
             path: string;
             title: string;
         };
+        FeedEvent: {
+            /** @enum {unknown} */
+            type: "start" | "change" | "waiting" | "settled" | "schedule";
+        };
         "fetch_note.EmbedContent": {
             code?: string;
             content?: string;
@@ -1129,6 +1290,39 @@ export interface components {
             path: string;
             title: string;
         };
+        IndexEvent: {
+            job_id: string;
+            /** @constant */
+            type: "start";
+            vault: string;
+        } | ({
+            done: number;
+            /** @enum {string} */
+            phase: "scan" | "read" | "embed" | "publish";
+            total: number;
+            /** @constant */
+            type: "progress";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            chunks: number;
+            embedded: number;
+            indexed: number;
+            notes: number;
+            pending: number;
+            problems: unknown[];
+            removed: number;
+            /** @enum {string} */
+            state: "complete" | "cancelled" | "failed";
+            /** @constant */
+            type: "indexed";
+            unchanged: number;
+            vault: string;
+        });
         "list_all_tags.TagRow": {
             notes: number;
             tag: string;
@@ -1464,6 +1658,126 @@ export interface components {
             review_url?: string;
             vault: string;
         };
+        RunEvent: {
+            run_id: string;
+            task: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            resumed: boolean;
+            run: {
+                also: string[];
+                client: string;
+                code_mode: boolean;
+                created: string;
+                id: string;
+                limits: {
+                    cents: number;
+                    depth: number;
+                    nodes: number;
+                    parallel: number;
+                    seconds: number;
+                    tokens: number;
+                };
+                model: string;
+                reasons: string[];
+                /** @enum {string} */
+                state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
+                strategy: string;
+                task: string;
+                updated: string;
+            };
+            /** @constant */
+            type: "run_started";
+        } | {
+            doing: string;
+            node: {
+                cached: boolean;
+                children: string[];
+                citation_count: number;
+                cost_usd: number | null;
+                depth: number;
+                id: string;
+                parent: string;
+                reason: string;
+                score: number | null;
+                spans: {
+                    doing: string;
+                    ended: string | null;
+                    started: string;
+                }[];
+                /** @enum {string} */
+                state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
+                tier: string;
+                title: string;
+                tokens: number;
+            };
+            /** @constant */
+            type: "node";
+        } | {
+            answer: string;
+            id: string;
+            node_id: string;
+            options: string[];
+            question: string;
+            /** @constant */
+            type: "checkpoint";
+            unattended: boolean;
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            cached: number;
+            citations: unknown[];
+            failed: {
+                cached: boolean;
+                children: string[];
+                citation_count: number;
+                cost_usd: number | null;
+                depth: number;
+                id: string;
+                parent: string;
+                reason: string;
+                score: number | null;
+                spans: {
+                    doing: string;
+                    ended: string | null;
+                    started: string;
+                }[];
+                /** @enum {string} */
+                state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
+                tier: string;
+                title: string;
+                tokens: number;
+            }[];
+            model: string;
+            nodes: number;
+            reasons: string[];
+            removed: unknown[];
+            run_id: string;
+            /** @enum {string} */
+            state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
+            /** @constant */
+            type: "run_done";
+            usage: {
+                [key: string]: unknown;
+            };
+        });
         "save_preference.RequestFailure": {
             code: string;
             error: string;
@@ -1623,6 +1937,234 @@ export interface components {
             line?: number;
             message: string;
         };
+        TaskEvent: {
+            run_id: string;
+            task: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            step: number;
+            text: string;
+            /** @constant */
+            type: "text";
+        } | {
+            arguments: {
+                [key: string]: unknown;
+            };
+            id: string;
+            name: string;
+            /** @constant */
+            type: "tool_call";
+        } | {
+            answer: {
+                [key: string]: unknown;
+            };
+            chars: number;
+            id: string;
+            name: string;
+            success: boolean;
+            summary: string;
+            truncated: boolean;
+            /** @constant */
+            type: "tool_result";
+        } | {
+            limit: number;
+            number: number;
+            phase: string;
+            /** @constant */
+            type: "round";
+        } | {
+            proposal: {
+                change_ids?: string[];
+                client: string;
+                created: string;
+                decided_at?: string;
+                decided_by?: string;
+                digest: string;
+                expires: string;
+                files: {
+                    base_hash?: string;
+                    diff: string;
+                    follows: boolean;
+                    group: number;
+                    hunks: {
+                        block?: string;
+                        edited?: boolean;
+                        id: string;
+                        line: number;
+                        new: string;
+                        old: string;
+                        reason?: string;
+                        stale?: {
+                            code: string;
+                            current_text?: string;
+                            line?: number;
+                            message: string;
+                        };
+                        state: string;
+                        words: string[][];
+                    }[];
+                    kind: string;
+                    number: number;
+                    path: string;
+                    reason?: string;
+                    stale?: {
+                        code: string;
+                        current_text?: string;
+                        line?: number;
+                        message: string;
+                    };
+                    state: string;
+                    target?: string;
+                }[];
+                folders?: {
+                    path: string;
+                    target: string;
+                }[];
+                id: string;
+                links_rewritten?: {
+                    line: number;
+                    new: string;
+                    old: string;
+                    path: string;
+                }[];
+                notes?: string[];
+                reason?: string;
+                rejection?: string;
+                review_command?: string;
+                review_url?: string;
+                run?: string;
+                /** @enum {string} */
+                status: "open" | "stale" | "accepted" | "partly_accepted" | "rejected" | "expired" | "superseded";
+                success: boolean;
+                superseded_by?: string;
+                tainted?: boolean;
+                /** @enum {string} */
+                undone?: "all" | "part";
+                undone_by?: string[];
+                why?: string;
+            };
+            /** @constant */
+            type: "proposal";
+        } | {
+            id: string;
+            options: unknown[];
+            question: string;
+            /** @constant */
+            type: "question";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            phase: string;
+            text: string;
+            title: string;
+            /** @constant */
+            type: "debug";
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            changes: unknown[];
+            citations: unknown[];
+            model: string;
+            notes: unknown[];
+            proposals: unknown[];
+            removed: unknown[];
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "limit" | "asked" | "cancelled" | "failed";
+            tools: unknown[];
+            /** @constant */
+            type: "done";
+            usage: {
+                [key: string]: unknown;
+            };
+        } | {
+            /** @enum {string} */
+            phase: "scout" | "web" | "task" | "orchestrator";
+            /** @enum {string} */
+            state: "started" | "going_on" | "ended";
+            text: string;
+            /** @constant */
+            type: "progress";
+        } | {
+            scout: {
+                [key: string]: unknown;
+            };
+            /** @constant */
+            type: "selection";
+        } | {
+            /** @constant */
+            type: "sources";
+            web: {
+                [key: string]: unknown;
+            };
+        } | {
+            context: {
+                [key: string]: unknown;
+            };
+            /** @constant */
+            type: "context";
+        } | {
+            path: string;
+            /** @constant */
+            type: "navigate";
+        } | {
+            answer: string;
+            citations: {
+                [key: string]: unknown;
+            }[];
+            context: {
+                [key: string]: unknown;
+            };
+            edit_results: {
+                [key: string]: unknown;
+            };
+            error: {
+                [key: string]: unknown;
+            } | null;
+            model: string;
+            notices: string[];
+            opened: string[];
+            pipeline: {
+                [key: string]: unknown;
+            };
+            proposals: string[];
+            proposed_edits: {
+                [key: string]: unknown;
+            }[];
+            question: {
+                [key: string]: unknown;
+            } | null;
+            removed: {
+                [key: string]: unknown;
+            }[];
+            run_id: string;
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "asked" | "cancelled" | "failed" | "limit";
+            /** @constant */
+            type: "outcome";
+            usage: {
+                [key: string]: unknown;
+            };
+            waiting: {
+                [key: string]: unknown;
+            }[];
+        });
         "transcribe_audio.RecordingTranscript": {
             cached: boolean;
             duration_s?: number;
@@ -1874,6 +2416,8 @@ export interface operations {
                         state: "complete" | "asked" | "cancelled";
                         /** @constant */
                         success: true;
+                        /** @constant */
+                        type: "outcome";
                         usage: {
                             [key: string]: unknown;
                         };
@@ -1939,7 +2483,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["TaskEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2132,7 +2676,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["TaskEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2630,7 +3174,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2677,7 +3221,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2909,7 +3453,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["FeedEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -3188,7 +3732,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["IndexEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -3967,6 +4511,8 @@ export interface operations {
                             node_id: string;
                             options: string[];
                             question: string;
+                            /** @constant */
+                            type: "checkpoint";
                             unattended: boolean;
                         }[];
                         citations: {
@@ -4149,7 +4695,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["RunEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -5162,7 +5708,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];

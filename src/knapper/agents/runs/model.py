@@ -576,11 +576,11 @@ class RunDone(BaseEvent):
     reasons: tuple[str, ...] = ()
     failed: list[NodeRow] = field(default_factory=list[NodeRow])
     """Nodes without an answer."""
-    citations: list[JSONValue] = field(default_factory=list[JSONValue])
-    removed: list[JSONValue] = field(default_factory=list[JSONValue])
+    citations: list[JsonValue] = field(default_factory=list[JsonValue])
+    removed: list[JsonValue] = field(default_factory=list[JsonValue])
     nodes: int = 0
     cached: int = 0
-    usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    usage: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     model: str = ""
 
 

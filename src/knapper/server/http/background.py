@@ -285,21 +285,31 @@ WAIT_PARAMETER: Final = Parameter(
 )
 EVENT_PARAMETERS: Final = (AFTER_PARAMETER, WAIT_PARAMETER)
 """Those of every route that tells events: as a stream, or as JSON where one of them is given."""
-_POLLED_CONTENT: Final = openapi.json_content(
-    {
-        "events": {
-            "type": "array",
-            "items": openapi.object_schema({"id": INTEGER, "event": STRING, "data": {"type": "object"}}),
-        },
-        "last": {"type": "integer", "description": "What to give as `after` the next time."},
-        "ended": {"type": "boolean", "description": "Whether no more events follow."},
-    }
-)
 
 
-def events_content(stream_content: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the reply of a route that tells events: the stream, or what `after` and `wait` ask for."""
-    return {**stream_content, **_POLLED_CONTENT}
+def events_content(name: str, event_order: str, *events: Any) -> dict[str, Any]:  # noqa: ANN401 - schemas, or types
+    """Describe the reply of a route that tells events: the stream, or what `after` and `wait` ask for.
+
+    Args:
+        name: By which the document has the schema of their data.
+        event_order: The events and their order, in words.
+        events: The schemas or types of their data.
+    """
+    data = openapi.NamedSchema(name, {"anyOf": [*events]})
+    event = openapi.object_schema({"id": INTEGER, "event": STRING, "data": data})
+    polled = openapi.json_content(
+        {
+            "events": {"type": "array", "items": event},
+            "last": {"type": "integer", "description": "What to give as `after` the next time."},
+            "ended": {"type": "boolean", "description": "Whether no more events follow."},
+        }
+    )
+    return {**openapi.stream_content(event_order, data), **polled}
+
+
+def start_schema(*names: str) -> dict[str, Any]:
+    """Describe the data of the event ``start``, by the names of its fields, which are texts."""
+    return openapi.object_schema({"type": {"const": START_EVENT}, **dict.fromkeys(names, STRING)})
 
 
 async def events_reply(

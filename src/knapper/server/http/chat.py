@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from knapper.agents.events import Event
 from knapper.agents.sessions import store
 from knapper.agents.stages import Stage
 from knapper.app import clients
@@ -28,7 +29,6 @@ from knapper.server.http.openapi import (
     json_content,
     object_schema,
     page_content,
-    stream_content,
 )
 from knapper.tools import answers
 
@@ -66,10 +66,13 @@ _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
     "notes": {"type": "array"},
 }
 TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
-STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
+STREAM_CONTENT: Final = background.events_content(
+    "ChatEvent",
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
-    "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
+    "connection doesn't end the turn: GET /chat/{turn_id}/events continues it.",
+    background.start_schema("turn_id", "session_id", "message"),
+    Event,
 )
 AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
@@ -510,7 +513,7 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
     path, event_parameters = "/chat/{turn_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
     return (
         *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
-        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, background.events_content(STREAM_CONTENT)),
+        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, STREAM_CONTENT),
         bind_route("POST", f"{path}/cancel", "chat", cancel, binding.ANY_VAULT, CANCEL_CONTENT),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
         bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
@@ -522,7 +525,7 @@ def _message_routes(
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
     route = _bind_calls(service, tag, needs_setup=True).route
-    streamed, events = (*parameters, background.WAIT_PARAMETER), background.events_content(STREAM_CONTENT)
+    streamed, events = (*parameters, background.WAIT_PARAMETER), STREAM_CONTENT
     waiting = route("POST", path, _SessionCall.answer_message, TURN_CONTENT, parameters)
     streaming = route("POST", f"{path}/stream", _SessionCall.stream_answer, events, streamed)
     return replace(waiting, description=description), replace(streaming, description=description)

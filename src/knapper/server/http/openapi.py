@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
+from knapper.agents.events import BaseEvent
 from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
 from knapper.server import security
 from knapper.server.http import binding
@@ -78,7 +79,7 @@ def make_document(
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in routes:
         if isinstance(route, BoundRoute) and route.operation is not None:
-            operation = {name: _resolve_types(part) for name, part in route.operation().items()}
+            operation = {name: _resolve_types(part, schemas) for name, part in route.operation().items()}
             paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = operation
     for face in faces:
         described_route, shared = describe_tool_route(face, table, vaults)
@@ -285,6 +286,14 @@ class ExtendedType:
     more: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class NamedSchema:
+    """A schema that stands once in the document, by its name, and that others refer to."""
+
+    name: str
+    schema: Any
+
+
 class _ReplySchemaWriter(GenerateJsonSchema):
     """Writes the schemas of types as replies are: with all fields of a record, and the docstrings of fields."""
 
@@ -298,6 +307,8 @@ class _ReplySchemaWriter(GenerateJsonSchema):
         if not issubclass(shape, Record):
             return _describe_fields(described, shape)
         properties, names = described["properties"], shape.shown_names()
+        if issubclass(shape, BaseEvent):
+            properties["type"], names = {"const": shape.kind}, ("type", *names)
         for name in set(names) - properties.keys():
             getter = getattr(shape, name).fget
             doc = (inspect.getdoc(getter) or "").removeprefix("Return ")
@@ -330,16 +341,25 @@ def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
     return schema
 
 
-def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
-    """Replace the types in a part of the document, and functions that import one, by their schemas."""
+def _resolve_types(node: Any, named: dict[str, JSONValue]) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
+    """Replace the types in a part of the document, and functions that import one, by their schemas.
+
+    Args:
+        node: The part.
+        named: The schemas that the document has by their names; those that are new are added.
+    """
+    if isinstance(node, NamedSchema):
+        if node.name not in named:
+            named[node.name] = _resolve_types(node.schema, named)
+        return {"$ref": f"{_SCHEMA_REF}{node.name}"}
     if isinstance(node, ExtendedType):
-        schema, more = _resolve_types(node.kind), _resolve_types(node.more)
+        schema, more = _resolve_types(node.kind, named), _resolve_types(node.more, named)
         required = dict.fromkeys([*more, *schema["required"]])
         return {**schema, "properties": {**schema["properties"], **more}, "required": [*required]}
     if is_object(node):
-        return {name: _resolve_types(part) for name, part in node.items()}
+        return {name: _resolve_types(part, named) for name, part in node.items()}
     if is_sequence(node):
-        return [_resolve_types(part) for part in node]
+        return [_resolve_types(part, named) for part in node]
     if node is None or isinstance(node, str | int | float):
         return node
     return _describe_type(node() if isinstance(node, FunctionType) else node)
@@ -365,13 +385,15 @@ def _inline_definitions(node: JSONValue, definitions: JSONValue) -> JSONValue:
     return {**definition, **parts} if is_object(definition) else parts
 
 
-def stream_content(event_order: str) -> dict[str, Any]:
+def stream_content(event_order: str, data: NamedSchema) -> dict[str, Any]:
     """Describe a stream of events.
 
     Args:
-        event_order: The events and their order.
+        event_order: The events and their order, in words.
+        data: The schema of their data.
     """
-    fields = {"id": STRING, "event": STRING, "data": {**STRING, "contentMediaType": _JSON}}
+    data_schema = {**STRING, "contentMediaType": _JSON, "contentSchema": data}
+    fields = {"id": STRING, "event": STRING, "data": data_schema}
     text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
     return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
 

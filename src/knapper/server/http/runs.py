@@ -26,7 +26,6 @@ from knapper.server.http.openapi import (
     json_content,
     object_schema,
     page_content,
-    stream_content,
     type_content,
 )
 from knapper.tools import answers
@@ -181,9 +180,12 @@ OPTIONS_CONTENT: Final = json_content(
         "sandbox_hint": STRING,
     }
 )
-RUN_STREAM_CONTENT: Final = stream_content(
+RUN_STREAM_CONTENT: Final = background.events_content(
+    "RunEvent",
     "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `notice`, `usage` and "
-    "`error`, as they happen; `run_done` comes last, with the answer."
+    "`error`, as they happen; `run_done` comes last, with the answer.",
+    background.start_schema("run_id", "task"),
+    _of_runs("RunEvent"),
 )
 
 T = TypeVar("T")
@@ -499,7 +501,6 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
         return _RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request)
 
     route = CallRoutes(tag="runs", open_call=open_call, needs_setup=True).route
-    events_content = background.events_content(RUN_STREAM_CONTENT)
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
     checkpoint_path = "/runs/{run_id}/checkpoints/{checkpoint_id}"
     return (
@@ -509,7 +510,7 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
         route("GET", "/runs/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
         route("DELETE", "/runs/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
         route("GET", "/runs/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
-        route("GET", "/runs/{run_id}/events", _RunCall.stream_run, events_content, event_parameters),
+        route("GET", "/runs/{run_id}/events", _RunCall.stream_run, RUN_STREAM_CONTENT, event_parameters),
         route("GET", "/runs/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
         route("GET", "/runs/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
         route("POST", "/runs/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),

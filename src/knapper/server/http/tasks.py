@@ -49,11 +49,14 @@ OUTCOME_CONTENT: Final = openapi.type_content(
         "properties": {"question": STRING, "options": {"type": "array"}},
     },
 )
-TASK_STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
+TASK_STREAM_CONTENT: Final = background.events_content(
+    "TaskEvent",
     "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
     "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "
     "`error`, as they happen; "
-    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events continues it."
+    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events continues it.",
+    background.start_schema("run_id", "task"),
+    records.PipelineEvent,
 )
 CANCEL_TASK_CONTENT: Final = openapi.json_content(
     {
@@ -557,11 +560,10 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    stream_content = background.events_content(TASK_STREAM_CONTENT)
     route, start = _bind_calls(service, "ask").route, _bind_calls(service, "ask", needs_setup=True).route
     return (
         start("POST", "/ask", _PipelineCall.carry_out_task, OUTCOME_CONTENT, TASK_PARAMETERS),
-        start("POST", "/ask/stream", _PipelineCall.stream_task, stream_content, streamed),
+        start("POST", "/ask/stream", _PipelineCall.stream_task, TASK_STREAM_CONTENT, streamed),
         *_task_job_routes(service),
         route("GET", "/ask/waiting", _PipelineCall.list_waiting, openapi.json_content({"results": list[WaitingRun]})),
         route("POST", "/ask/context", _PipelineCall.preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
@@ -597,9 +599,8 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
         return await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
 
     path, event_parameters = "/ask/{run_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
-    stream_content = background.events_content(TASK_STREAM_CONTENT)
     return (
-        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, stream_content),
+        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, TASK_STREAM_CONTENT),
         openapi.bind_route("POST", f"{path}/cancel", "ask", cancel, binding.ANY_VAULT, CANCEL_TASK_CONTENT),
     )
 
