@@ -3252,10 +3252,10 @@ export interface operations {
                 content: {
                     "application/json": {
                         programs: {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             credential: "own" | "api" | "page" | "none";
                             is_configured: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "person" | "mcp" | "http" | "agent" | "script" | "named";
                             last_used: string | null;
                             name: string;
@@ -3263,14 +3263,14 @@ export interface operations {
                                 capabilities: ("add" | "delete" | "create" | "navigate" | "move" | "properties")[];
                                 hidden: string[];
                                 is_read_only: boolean;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 large: "apply" | "propose" | "refuse";
                                 max_files: number;
                                 read: string[];
                                 read_only: string[];
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 scope: "all" | "current" | "linked" | "context";
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 small: "apply" | "propose" | "refuse";
                                 vaults: string[];
                                 write: string[];
@@ -5018,7 +5018,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -5042,7 +5042,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         }[];
@@ -5090,7 +5090,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -5114,7 +5114,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -5187,7 +5187,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -5211,7 +5211,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -5246,7 +5246,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -5270,7 +5270,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -5305,7 +5305,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -5329,7 +5329,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };

@@ -19,7 +19,6 @@ from knapper.cli import options, output, setup
 from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.server import addresses
 
 
@@ -134,7 +133,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
     with _open_store(global_options) as (_, store):
         stored = store.all()
     now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
+    rows = [one.as_dict(now) for one in stored]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
     text = "\n".join(_line(one) for one in stored)
     return output.print_listing(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from starlette.requests import Request
 
 from knapper.agents import stages as stored_schedules
-from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
+from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduleRow, Stage
 from knapper.app import clients, schedules
 from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
@@ -20,7 +20,8 @@ from knapper.server.http import openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING
+from knapper.server.http.openapi import INTEGER, STRING
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -79,33 +80,13 @@ _CHANGE_PARAMETERS: Final = (
     *_EDIT_PARAMETERS,
     VAULT_PARAMETER,
 )
-_SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "name": STRING,
-        "agent": STRING,
-        "when": {"type": "string", "description": "In words."},
-        "cadence": {"enum": [*get_args(Cadence)]},
-        "at": STRING,
-        "weekday": {"enum": [*WEEKDAYS]},
-        "folder": STRING,
-        "next": {
-            "type": ["string", "null"],
-            "description": "When it is due, by the server's clock; null while it is paused, or waits for a change.",
-        },
-        "paused": BOOLEAN,
-        "client": STRING,
-        "tokens": INTEGER,
-        "minutes": INTEGER,
-        "results": STRING,
-        "max_open": INTEGER,
-        "apply": BOOLEAN,
-        "last": ScheduledRun | None,
-        "runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."},
-    }
+_SCHEDULE: Final = openapi.ExtendedType(
+    ScheduleRow,
+    {"runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."}},
 )
-_ONE_CONTENT: Final = openapi.json_content({"schedule": dict(_SCHEDULE_SCHEMA)})
+_ONE_CONTENT: Final = openapi.json_content({"schedule": _SCHEDULE})
 _LIST_CONTENT: Final = openapi.json_content(
-    {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": INTEGER, "now": STRING}
+    {"results": {"type": "array", "items": _SCHEDULE}, "total": INTEGER, "now": STRING}
 )
 _DELETED_CONTENT: Final = openapi.json_content({"deleted": STRING})
 _PROBLEM_SCHEMA: Final = openapi.object_schema({"name": STRING, "error": STRING, "hint": STRING})
@@ -190,14 +171,14 @@ class _ScheduleCall:
     name: str
     """Empty where the path names no schedule."""
 
-    async def list_visible(self) -> dict[str, JSONValue]:
+    async def list_visible(self) -> Mapping[str, object]:
         """List schedules.
 
         For persons, from whom nothing may be hidden that a schedule's agent sees. `/events` tells of changes.
         """
         visible = await self.threads.run("read", lambda: schedules.list_visible(self.hub, self.client, self.vault))
         now = stored_schedules.wall_clock()
-        rows: list[JSONValue] = [describe(one) for one in visible]
+        rows = [describe(one) for one in visible]
         return {"results": rows, "total": len(rows), "now": now.isoformat(timespec="seconds")}
 
     async def show_options(self) -> dict[str, JSONValue]:
@@ -378,7 +359,7 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
 
 def describe(schedule: Schedule) -> dict[str, JSONValue]:
     """Return a schedule as the routes and the feed show it."""
-    return {**schedule.as_dict(stored_schedules.wall_clock()), "runs": [*schedule.runs]}
+    return answers.as_json({**schedule.as_dict(stored_schedules.wall_clock()), "runs": [*schedule.runs]})
 
 
 def _read_fields(args: RequestArguments) -> dict[str, Any]:
