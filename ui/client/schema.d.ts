@@ -2599,7 +2599,11 @@ export interface operations {
                         };
                         /** @constant */
                         success: true;
-                        switches: Record<string, never>;
+                        switches: {
+                            scout: boolean;
+                            task: boolean;
+                            web: boolean;
+                        };
                         web: boolean;
                     };
                 };
@@ -2715,7 +2719,11 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        switches: Record<string, never>;
+                        switches: {
+                            scout: boolean;
+                            task: boolean;
+                            web: boolean;
+                        };
                     };
                 };
             };
@@ -3772,7 +3780,7 @@ export interface operations {
                                 output_usd: number;
                             } | null;
                             provider: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             use: "main" | "fallback" | "scout";
                         }[];
                         /** @constant */
@@ -3797,7 +3805,7 @@ export interface operations {
                     "application/json": {
                         has_keyring: boolean;
                         results: {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             place: "settings" | "keyring" | "none";
                             provider: string;
                         }[];
@@ -3827,7 +3835,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         place: "settings" | "keyring" | "none";
                         provider: string;
                         /** @constant */
@@ -4027,9 +4035,21 @@ export interface operations {
                         results: {
                             added: string[];
                             name: string;
-                            rules: Record<string, never>;
-                            scope: Record<string, never>;
-                            toggles: Record<string, never>;
+                            rules: {
+                                can: ("add" | "delete" | "create" | "navigate")[];
+                                /** @enum {string} */
+                                editable: "current" | "linked" | "context";
+                            };
+                            scope: {
+                                excluded_folders: string[];
+                                include_same_folder: boolean;
+                                link_depth: number;
+                            };
+                            toggles: {
+                                scout: boolean;
+                                task: boolean;
+                                web: boolean;
+                            };
                         }[];
                         /** @constant */
                         success: true;
@@ -4077,9 +4097,21 @@ export interface operations {
                         preset: {
                             added: string[];
                             name: string;
-                            rules: Record<string, never>;
-                            scope: Record<string, never>;
-                            toggles: Record<string, never>;
+                            rules: {
+                                can: ("add" | "delete" | "create" | "navigate")[];
+                                /** @enum {string} */
+                                editable: "current" | "linked" | "context";
+                            };
+                            scope: {
+                                excluded_folders: string[];
+                                include_same_folder: boolean;
+                                link_depth: number;
+                            };
+                            toggles: {
+                                scout: boolean;
+                                task: boolean;
+                                web: boolean;
+                            };
                         };
                         /** @constant */
                         success: true;

@@ -63,20 +63,13 @@ _PAIRED_CONTENT: Final = openapi.json_content(
         "instance": {"type": "string", "description": "The server's, as in `/health`."},
     }
 )
-_CODE_CONTENT: Final = openapi.json_content(
-    {
-        "code": STRING,
-        "expires_s": INTEGER,
-        "vault": STRING,
-        "name": {"type": "string", "description": "Empty where the device says it."},
-        "address": STRING,
-        "link": {"type": "string", "description": "Opens the plugin in Obsidian."},
-        "qr": {
-            "type": ["array", "null"],
-            "items": {"type": "string", "pattern": "^[01]+$"},
-            "description": "The link as a QR code, a row a text, 1 for dark; null for an address without HTTPS.",
-        },
-    }
+_CODE_CONTENT: Final = openapi.type_content(
+    credentials.Invitation,
+    qr={
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": "^[01]+$"},
+        "description": "The link as a QR code, a row a text, 1 for dark; null for an address without HTTPS.",
+    },
 )
 _CLIENT_SCHEMA: Final = openapi.object_schema(
     {
@@ -193,7 +186,7 @@ class PairingService:
             "instance": self._instance,
         }
 
-    def make_code(self, args: RequestArguments, own_address: str) -> dict[str, object]:
+    def make_code(self, args: RequestArguments, own_address: str) -> dict[str, JSONValue]:
         """Create a code for a vault.
 
         Raises:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.pipeline import records, scopes, store
+from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
 from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.editing import SETTINGS_BY_NAME
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.context import TaskRequest
     from knapper.agents.pipeline.records import PipelineOutcome
     from knapper.agents.pipeline.service import PipelineService
-    from knapper.agents.pipeline.store import PausedRun, Preset
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.app.pipelines import ClientPipelines
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -117,16 +118,11 @@ PRESET_PARAMETERS: Final = (
     Parameter(name="added", doc="Paths of notes that go with it.", kind="texts"),
     Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
 )
-PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {"name": STRING, "scope": _OBJECT, "rules": _OBJECT, "added": STRINGS, "toggles": _OBJECT}
-)
-SWITCHES_CONTENT: Final = openapi.json_content(
-    {"switches": {**_OBJECT, "description": "scout, web and task, as kept; PUT takes them so."}}
-)
+SWITCHES_CONTENT: Final = openapi.json_content({"switches": AgentToggles})
 DEFAULTS_CONTENT: Final = openapi.json_content(
     {
         "choice": {**_OBJECT, "description": "What the configuration says, as POST /ask takes it."},
-        "switches": {**_OBJECT, "description": "scout, web and task, as PUT /ask/switches kept them."},
+        "switches": AgentToggles,
         "ranges": {
             "type": "object",
             "description": "The lowest and the highest of each number.",
@@ -546,8 +542,8 @@ def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
     route, by_name = _bind_calls(service, "presets").route, "/presets/{name:path}"
-    preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
-    presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
+    preset_content = openapi.json_content({"preset": Preset})
+    presets_content = openapi.json_content({"results": list[Preset]})
     deleted_content = openapi.json_content({"deleted": STRING})
     return (
         route("GET", "/presets", _PipelineCall.list_presets, presets_content),
