@@ -5479,7 +5479,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5521,7 +5521,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5560,8 +5560,10 @@ export interface operations {
                             at: string;
                             content: string;
                             number: number;
-                            outcome?: Record<string, never>;
-                            /** @enum {unknown} */
+                            outcome?: {
+                                [key: string]: unknown;
+                            };
+                            /** @enum {string} */
                             role: "user" | "assistant";
                         }[];
                         offset: number;
@@ -5572,7 +5574,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5640,7 +5642,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5784,7 +5786,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5857,7 +5859,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired
 
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from knapper.agents.events import Event
 from knapper.agents.sessions import store
@@ -27,7 +29,6 @@ from knapper.server.http.openapi import (
     RouteSpec,
     bind_route,
     json_content,
-    object_schema,
     page_content,
 )
 from knapper.tools import answers
@@ -76,40 +77,42 @@ STREAM_CONTENT: Final = background.events_content(
 )
 AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
-SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
-    {
-        "id": STRING,
-        "title": STRING,
-        "active_file": {"type": ["string", "null"]},
-        "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
-        "created": STRING,
-        "updated": STRING,
-        "turns": INTEGER,
-        "forked_from": {"type": ["string", "null"]},
-        "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
-        "task": {"type": ["string", "null"], "description": "The run of an agents' task that is running, if one is."},
-        "busy": {"type": "boolean", "description": "Whether something is running in it, also in another process."},
-        "client": {
-            "type": "string",
-            "description": "Whose it is: one's own, or the client's that a schedule works for.",
-        },
-    }
-)
-MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "role": {"enum": ["user", "assistant"]},
-        "content": STRING,
-        "number": {"type": "integer", "description": "The turn's, from 1."},
-        "at": STRING,
-        "active_file": {"type": ["string", "null"]},
-        "outcome": {
-            "type": "object",
-            "description": "As `done` tells it; of an answer only. `trace` has what was done before it, in brief.",
-        },
-    },
-    "required": ["role", "content", "number", "at"],
-}
+
+
+class SessionRow(TypedDict):
+    """A session, and what is running in it."""
+
+    id: str
+    title: str
+    active_file: str | None
+    kind: store.SessionKind
+    """Found by its file, without a file, or by its id."""
+    created: str
+    updated: str
+    turns: int
+    forked_from: str | None
+    running: str | None
+    """The turn that is running, if one is."""
+    task: str | None
+    """The run of an agents' task that is running, if one is."""
+    busy: bool
+    """Whether something is running in it, also in another process."""
+    client: str
+    """Whose it is: one's own, or the client's that a schedule works for."""
+
+
+class MessageRow(TypedDict):
+    """A question, or the answer to it."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    number: int
+    """The turn's, from 1."""
+    at: str
+    active_file: NotRequired[str | None]
+    outcome: NotRequired[dict[str, JsonValue]]
+    """As `done` tells it; of an answer only. `trace` has what was done before it, in brief."""
+
 
 TRACE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "array",
@@ -284,7 +287,7 @@ class _SessionCall:
         message = _read_message(self.chats, self.request, self.args)
         return await begin_turn(self.service, self.chats, message, self.session_id, self.args.text("model"))
 
-    async def list_sessions(self) -> dict[str, JSONValue]:
+    async def list_sessions(self) -> Mapping[str, object]:
         """List sessions."""
         limit, offset = self.args.page()
         query, vault = self.args.text("query"), self.chats.chats.vault
@@ -294,7 +297,7 @@ class _SessionCall:
         rows, total = await self.service.run_blocking(
             lambda: clients.list_sessions(stores, limit=limit, offset=offset, query=query)
         )
-        described: dict[JSONValue, dict[str, JSONValue]] = {}
+        described: dict[str, SessionRow] = {}
         for name, one in seen.items():
             sessions = [session for owner, session in rows if owner == name]
             described |= {shape["id"]: shape for shape in await _describe_sessions(self.service, one, *sessions)}
@@ -305,7 +308,7 @@ class _SessionCall:
             "offset": offset,
         }
 
-    async def begin_session(self) -> dict[str, JSONValue]:
+    async def begin_session(self) -> Mapping[str, object]:
         """Start a session."""
         active_file, title = self.args.text("active_file"), self.args.text("title")
 
@@ -314,7 +317,7 @@ class _SessionCall:
 
         return await self._answer(await self.service.run_blocking(begin))
 
-    async def read_session(self) -> dict[str, JSONValue]:
+    async def read_session(self) -> Mapping[str, object]:
         """Read a session.
 
         Turns are counted from the oldest; without an offset the latest ones come.
@@ -324,16 +327,15 @@ class _SessionCall:
         session, exchanges = await self.service.run_blocking(lambda: self.chats.read(self.session_id))
         limit, _ = self.args.page()
         offset = self.args.integer_or_default("offset", max(len(exchanges) - limit, 0))
-        messages: list[JSONValue] = []
+        messages: list[MessageRow] = []
         for turn in exchanges[offset : offset + limit]:
-            turn_data = turn.as_dict()
+            number, at = turn.number, turn.at.isoformat(timespec="seconds")
             trace = events.without_details(events.entries_of(turn.outcome))
             outcome: dict[str, JSONValue] = {**turn.outcome, events.TRACE_FIELD: trace}
-            common = {"number": turn_data["number"], "at": turn_data["at"]}
-            answer, active_file = str(turn.outcome.get("answer", "")), turn_data["active_file"]
-            messages.append({"role": "user", "content": turn.question, **common, "active_file": active_file})
-            messages.append({"role": "assistant", "content": answer, **common, "outcome": outcome})
-        page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
+            answer, file = str(turn.outcome.get("answer", "")), turn.file or None
+            messages.append({"role": "user", "content": turn.question, "number": number, "at": at, "active_file": file})
+            messages.append({"role": "assistant", "content": answer, "number": number, "at": at, "outcome": outcome})
+        page = {"total": len(exchanges), "limit": limit, "offset": offset}
         return {**await self._answer(session), "messages": messages, **page}
 
     async def show_trace(self) -> dict[str, JSONValue]:
@@ -350,13 +352,13 @@ class _SessionCall:
             raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
         return {"number": number, "trace": events.entries_of(turn.outcome)}
 
-    async def rename_session(self) -> dict[str, JSONValue]:
+    async def rename_session(self) -> Mapping[str, object]:
         """Rename a session."""
         title = self.args.text("title")
         renamed = await self.service.run_blocking(lambda: self.chats.store.rename(self.session_id, title))
         return await self._answer(renamed)
 
-    async def fork_session(self) -> dict[str, JSONValue]:
+    async def fork_session(self) -> Mapping[str, object]:
         """Fork a session."""
         upto = self.args.integer_or_default("upto", -1)
         forked = await self.service.run_blocking(
@@ -364,7 +366,7 @@ class _SessionCall:
         )
         return await self._answer(forked)
 
-    async def clear_session(self) -> dict[str, JSONValue]:
+    async def clear_session(self) -> Mapping[str, object]:
         """Restart a session without its history."""
         async with hold_idle_session(self.service, self.chats, self.session_id):
             cleared = await self.service.run_blocking(lambda: self.chats.store.clear(self.session_id))
@@ -381,7 +383,7 @@ class _SessionCall:
             await self.service.run_blocking(lambda: self.chats.conversations.delete(self.session_id))
         return {"deleted": self.session_id}
 
-    async def _answer(self, session: Session) -> dict[str, JSONValue]:
+    async def _answer(self, session: Session) -> Mapping[str, object]:
         (shape,) = await _describe_sessions(self.service, self.chats, session)
         return {"session": shape}
 
@@ -398,9 +400,9 @@ def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> 
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
     route, path = _bind_calls(service, "sessions").route, "/sessions/{session_id}"
-    session_content = json_content({"session": SESSION_SCHEMA})
-    sessions_content = page_content("results", SESSION_SCHEMA)
-    messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
+    session_content = json_content({"session": SessionRow})
+    sessions_content = page_content("results", SessionRow)
+    messages_content = page_content("messages", MessageRow, session=SessionRow)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": INTEGER, "trace": TRACE_SCHEMA})
     return (
@@ -416,22 +418,27 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     )
 
 
-async def _describe_sessions(
-    service: JobService, client_chats: ClientChats, *found: Session
-) -> list[dict[str, JSONValue]]:
+async def _describe_sessions(service: JobService, client_chats: ClientChats, *found: Session) -> list[SessionRow]:
     folder = client_chats.conversations.folder
-    rows: list[dict[str, JSONValue]] = []
+    rows: list[SessionRow] = []
     for each in found:  # and the jobs running in it here, without reading the disk
         turn, task = find_running_turn(client_chats, each.id), service.jobs.within(each.id)
-        session_data = each.as_dict()
-        activity: dict[str, JSONValue] = {
+        row: SessionRow = {
+            "id": each.id,
+            "title": each.name,
+            "active_file": each.file or None,
+            "kind": each.kind,
+            "created": each.created.isoformat(timespec="seconds"),
+            "updated": each.updated.isoformat(timespec="seconds"),
+            "turns": each.turns,
+            "forked_from": each.forked_from or None,
             "running": turn and turn.id,
             "task": task and task.subject_id,
             "busy": turn is not None or task is not None,
             "client": client_chats.client,
         }
-        rows.append({"id": each.id, "title": session_data.pop("name"), **session_data, **activity})
-    idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
+        rows.append(row)
+    idle_ids = [row["id"] for row in rows if not row["busy"]]
     held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
