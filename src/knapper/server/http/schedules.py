@@ -38,21 +38,13 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("knapper.server.http.schedules")
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
-_FIELDS: Final[Mapping[str, str]] = {
-    "agent": "agent",
-    "cadence": "cadence",
-    "at": "at",
-    "weekday": "weekday",
-    "folder": "folder",
-    "client": "client",
+_FIELD_NAMES: Final[Mapping[str, str]] = {
     "tokens": "max_tokens",
     "minutes": "max_minutes",
-    "results": "results",
-    "max_open": "max_open",
     "apply": "may_apply",
     "paused": "is_paused",
 }
-"""A schedule's fields, by the names of the parameters that set them."""
+"""A schedule's fields, by the names of the parameters that set them, where the two differ."""
 _NAME_PARAMETER: Final = Parameter(
     name="name", doc="Small letters, digits and hyphens; the agent's name where it is left out.", maximum=40
 )
@@ -364,7 +356,9 @@ def describe(schedule: Schedule) -> dict[str, JSONValue]:
 
 def _read_fields(args: RequestArguments) -> dict[str, Any]:
     given = args.non_null_values()
-    fields: dict[str, Any] = {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
+    fields: dict[str, Any] = {
+        _FIELD_NAMES.get(name, name): value for name, value in given.items() if name not in {"name", "vault"}
+    }
     if "at" in fields:
         at: time = stored_schedules.parse_time(args.text("at"))
         fields["at"] = at
