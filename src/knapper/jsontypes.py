@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
     from typing_extensions import TypeIs
 
 T = TypeVar("T")
@@ -33,6 +35,18 @@ class Record:
     def as_dict(self) -> dict[str, JSONValue]:
         """Return the fields by name: ``{"path": "A.md", "lines": [3, 5]}``; records are objects, and tuples lists."""
         return {name: _show_field(getattr(self, name)) for name in self.shown_names()}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAs:
+    """Says of a JSON value that it is what a record is shown as: ``Annotated[dict[str, JsonValue], ShownAs(Note)]``."""
+
+    kind: type[Record]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Have the value described as the record."""
+        del source
+        return handler.generate_schema(self.kind)
 
 
 def _show_field(value: _FieldValue) -> JSONValue:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import jsonschema
 import schemathesis
 import schemathesis.checks
 from hypothesis import HealthCheck, Phase, given, settings
@@ -64,6 +65,13 @@ def references(value: object) -> Generator[str]:
     elif isinstance(value, list):
         for one in cast("list[object]", value):
             yield from references(one)
+
+
+def check_reply(document: Mapping[str, Any], path: str, reply: object, method: str = "get") -> None:
+    """Hold a good reply's JSON to what the document says of it."""
+    content = document["paths"][path][method]["responses"]["200"]["content"]
+    schema = {**content["application/json"]["schema"], "components": document["components"]}
+    jsonschema.validate(reply, schema)
 
 
 def broken_words(contract: Contract, mode: GenerationMode, *, cases: int = CASES) -> list[str]:

@@ -860,6 +860,163 @@ export interface components {
             self_link?: boolean;
             target: string;
         };
+        ChatEvent: {
+            message: string;
+            session_id: string;
+            turn_id: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            step: number;
+            text: string;
+            /** @constant */
+            type: "text";
+        } | {
+            arguments: {
+                [key: string]: unknown;
+            };
+            id: string;
+            name: string;
+            /** @constant */
+            type: "tool_call";
+        } | {
+            answer: {
+                [key: string]: unknown;
+            };
+            chars: number;
+            id: string;
+            name: string;
+            success: boolean;
+            summary: string;
+            truncated: boolean;
+            /** @constant */
+            type: "tool_result";
+        } | {
+            limit: number;
+            number: number;
+            phase: string;
+            /** @constant */
+            type: "round";
+        } | {
+            proposal: {
+                change_ids?: string[];
+                client: string;
+                created: string;
+                decided_at?: string;
+                decided_by?: string;
+                digest: string;
+                expires: string;
+                files: {
+                    base_hash?: string;
+                    diff: string;
+                    follows: boolean;
+                    group: number;
+                    hunks: {
+                        block?: string;
+                        edited?: boolean;
+                        id: string;
+                        line: number;
+                        new: string;
+                        old: string;
+                        reason?: string;
+                        stale?: {
+                            code: string;
+                            current_text?: string;
+                            line?: number;
+                            message: string;
+                        };
+                        state: string;
+                        words: string[][];
+                    }[];
+                    kind: string;
+                    number: number;
+                    path: string;
+                    reason?: string;
+                    stale?: {
+                        code: string;
+                        current_text?: string;
+                        line?: number;
+                        message: string;
+                    };
+                    state: string;
+                    target?: string;
+                }[];
+                folders?: {
+                    path: string;
+                    target: string;
+                }[];
+                id: string;
+                links_rewritten?: {
+                    line: number;
+                    new: string;
+                    old: string;
+                    path: string;
+                }[];
+                notes?: string[];
+                reason?: string;
+                rejection?: string;
+                review_command?: string;
+                review_url?: string;
+                run?: string;
+                /** @enum {string} */
+                status: "open" | "stale" | "accepted" | "partly_accepted" | "rejected" | "expired" | "superseded";
+                success: boolean;
+                superseded_by?: string;
+                tainted?: boolean;
+                /** @enum {string} */
+                undone?: "all" | "part";
+                undone_by?: string[];
+                why?: string;
+            };
+            /** @constant */
+            type: "proposal";
+        } | {
+            id: string;
+            options: unknown[];
+            question: string;
+            /** @constant */
+            type: "question";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            phase: string;
+            text: string;
+            title: string;
+            /** @constant */
+            type: "debug";
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            changes: unknown[];
+            citations: unknown[];
+            model: string;
+            notes: unknown[];
+            proposals: unknown[];
+            removed: unknown[];
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "limit" | "asked" | "cancelled" | "failed";
+            tools: unknown[];
+            /** @constant */
+            type: "done";
+            usage: {
+                [key: string]: unknown;
+            };
+        });
         "create_file.RequestFailure": {
             code: string;
             error: string;
@@ -1057,6 +1214,10 @@ export interface components {
             path: string;
             title: string;
         };
+        FeedEvent: {
+            /** @enum {unknown} */
+            type: "start" | "change" | "waiting" | "settled" | "schedule";
+        };
         "fetch_note.EmbedContent": {
             code?: string;
             content?: string;
@@ -1129,6 +1290,39 @@ export interface components {
             path: string;
             title: string;
         };
+        IndexEvent: {
+            job_id: string;
+            /** @constant */
+            type: "start";
+            vault: string;
+        } | ({
+            done: number;
+            /** @enum {string} */
+            phase: "scan" | "read" | "embed" | "publish";
+            total: number;
+            /** @constant */
+            type: "progress";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            chunks: number;
+            embedded: number;
+            indexed: number;
+            notes: number;
+            pending: number;
+            problems: unknown[];
+            removed: number;
+            /** @enum {string} */
+            state: "complete" | "cancelled" | "failed";
+            /** @constant */
+            type: "indexed";
+            unchanged: number;
+            vault: string;
+        });
         "list_all_tags.TagRow": {
             notes: number;
             tag: string;
@@ -1464,6 +1658,126 @@ export interface components {
             review_url?: string;
             vault: string;
         };
+        RunEvent: {
+            run_id: string;
+            task: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            resumed: boolean;
+            run: {
+                also: string[];
+                client: string;
+                code_mode: boolean;
+                created: string;
+                id: string;
+                limits: {
+                    cents: number;
+                    depth: number;
+                    nodes: number;
+                    parallel: number;
+                    seconds: number;
+                    tokens: number;
+                };
+                model: string;
+                reasons: string[];
+                /** @enum {string} */
+                state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
+                strategy: string;
+                task: string;
+                updated: string;
+            };
+            /** @constant */
+            type: "run_started";
+        } | {
+            doing: string;
+            node: {
+                cached: boolean;
+                children: string[];
+                citation_count: number;
+                cost_usd: number | null;
+                depth: number;
+                id: string;
+                parent: string;
+                reason: string;
+                score: number | null;
+                spans: {
+                    doing: string;
+                    ended: string | null;
+                    started: string;
+                }[];
+                /** @enum {string} */
+                state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
+                tier: string;
+                title: string;
+                tokens: number;
+            };
+            /** @constant */
+            type: "node";
+        } | {
+            answer: string;
+            id: string;
+            node_id: string;
+            options: string[];
+            question: string;
+            /** @constant */
+            type: "checkpoint";
+            unattended: boolean;
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            cached: number;
+            citations: unknown[];
+            failed: {
+                cached: boolean;
+                children: string[];
+                citation_count: number;
+                cost_usd: number | null;
+                depth: number;
+                id: string;
+                parent: string;
+                reason: string;
+                score: number | null;
+                spans: {
+                    doing: string;
+                    ended: string | null;
+                    started: string;
+                }[];
+                /** @enum {string} */
+                state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
+                tier: string;
+                title: string;
+                tokens: number;
+            }[];
+            model: string;
+            nodes: number;
+            reasons: string[];
+            removed: unknown[];
+            run_id: string;
+            /** @enum {string} */
+            state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
+            /** @constant */
+            type: "run_done";
+            usage: {
+                [key: string]: unknown;
+            };
+        });
         "save_preference.RequestFailure": {
             code: string;
             error: string;
@@ -1623,6 +1937,234 @@ export interface components {
             line?: number;
             message: string;
         };
+        TaskEvent: {
+            run_id: string;
+            task: string;
+            /** @constant */
+            type: "start";
+        } | ({
+            step: number;
+            text: string;
+            /** @constant */
+            type: "text";
+        } | {
+            arguments: {
+                [key: string]: unknown;
+            };
+            id: string;
+            name: string;
+            /** @constant */
+            type: "tool_call";
+        } | {
+            answer: {
+                [key: string]: unknown;
+            };
+            chars: number;
+            id: string;
+            name: string;
+            success: boolean;
+            summary: string;
+            truncated: boolean;
+            /** @constant */
+            type: "tool_result";
+        } | {
+            limit: number;
+            number: number;
+            phase: string;
+            /** @constant */
+            type: "round";
+        } | {
+            proposal: {
+                change_ids?: string[];
+                client: string;
+                created: string;
+                decided_at?: string;
+                decided_by?: string;
+                digest: string;
+                expires: string;
+                files: {
+                    base_hash?: string;
+                    diff: string;
+                    follows: boolean;
+                    group: number;
+                    hunks: {
+                        block?: string;
+                        edited?: boolean;
+                        id: string;
+                        line: number;
+                        new: string;
+                        old: string;
+                        reason?: string;
+                        stale?: {
+                            code: string;
+                            current_text?: string;
+                            line?: number;
+                            message: string;
+                        };
+                        state: string;
+                        words: string[][];
+                    }[];
+                    kind: string;
+                    number: number;
+                    path: string;
+                    reason?: string;
+                    stale?: {
+                        code: string;
+                        current_text?: string;
+                        line?: number;
+                        message: string;
+                    };
+                    state: string;
+                    target?: string;
+                }[];
+                folders?: {
+                    path: string;
+                    target: string;
+                }[];
+                id: string;
+                links_rewritten?: {
+                    line: number;
+                    new: string;
+                    old: string;
+                    path: string;
+                }[];
+                notes?: string[];
+                reason?: string;
+                rejection?: string;
+                review_command?: string;
+                review_url?: string;
+                run?: string;
+                /** @enum {string} */
+                status: "open" | "stale" | "accepted" | "partly_accepted" | "rejected" | "expired" | "superseded";
+                success: boolean;
+                superseded_by?: string;
+                tainted?: boolean;
+                /** @enum {string} */
+                undone?: "all" | "part";
+                undone_by?: string[];
+                why?: string;
+            };
+            /** @constant */
+            type: "proposal";
+        } | {
+            id: string;
+            options: unknown[];
+            question: string;
+            /** @constant */
+            type: "question";
+        } | {
+            cost_usd: number | null;
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+            /** @constant */
+            type: "usage";
+        } | {
+            phase: string;
+            text: string;
+            title: string;
+            /** @constant */
+            type: "debug";
+        } | {
+            text: string;
+            /** @constant */
+            type: "notice";
+        } | {
+            code: string;
+            error: string;
+            hint: string;
+            /** @constant */
+            type: "error";
+        } | {
+            answer: string;
+            changes: unknown[];
+            citations: unknown[];
+            model: string;
+            notes: unknown[];
+            proposals: unknown[];
+            removed: unknown[];
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "limit" | "asked" | "cancelled" | "failed";
+            tools: unknown[];
+            /** @constant */
+            type: "done";
+            usage: {
+                [key: string]: unknown;
+            };
+        } | {
+            /** @enum {string} */
+            phase: "scout" | "web" | "task" | "orchestrator";
+            /** @enum {string} */
+            state: "started" | "going_on" | "ended";
+            text: string;
+            /** @constant */
+            type: "progress";
+        } | {
+            scout: {
+                [key: string]: unknown;
+            };
+            /** @constant */
+            type: "selection";
+        } | {
+            /** @constant */
+            type: "sources";
+            web: {
+                [key: string]: unknown;
+            };
+        } | {
+            context: {
+                [key: string]: unknown;
+            };
+            /** @constant */
+            type: "context";
+        } | {
+            path: string;
+            /** @constant */
+            type: "navigate";
+        } | {
+            answer: string;
+            citations: {
+                [key: string]: unknown;
+            }[];
+            context: {
+                [key: string]: unknown;
+            };
+            edit_results: {
+                [key: string]: unknown;
+            };
+            error: {
+                [key: string]: unknown;
+            } | null;
+            model: string;
+            notices: string[];
+            opened: string[];
+            pipeline: {
+                [key: string]: unknown;
+            };
+            proposals: string[];
+            proposed_edits: {
+                [key: string]: unknown;
+            }[];
+            question: {
+                [key: string]: unknown;
+            } | null;
+            removed: {
+                [key: string]: unknown;
+            }[];
+            run_id: string;
+            session_id: string;
+            /** @enum {string} */
+            state: "complete" | "asked" | "cancelled" | "failed" | "limit";
+            /** @constant */
+            type: "outcome";
+            usage: {
+                [key: string]: unknown;
+            };
+            waiting: {
+                [key: string]: unknown;
+            }[];
+        });
         "transcribe_audio.RecordingTranscript": {
             cached: boolean;
             duration_s?: number;
@@ -1874,6 +2416,8 @@ export interface operations {
                         state: "complete" | "asked" | "cancelled";
                         /** @constant */
                         success: true;
+                        /** @constant */
+                        type: "outcome";
                         usage: {
                             [key: string]: unknown;
                         };
@@ -1939,7 +2483,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["TaskEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2055,7 +2599,11 @@ export interface operations {
                         };
                         /** @constant */
                         success: true;
-                        switches: Record<string, never>;
+                        switches: {
+                            scout: boolean;
+                            task: boolean;
+                            web: boolean;
+                        };
                         web: boolean;
                     };
                 };
@@ -2132,7 +2680,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["TaskEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2171,7 +2719,11 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        switches: Record<string, never>;
+                        switches: {
+                            scout: boolean;
+                            task: boolean;
+                            web: boolean;
+                        };
                     };
                 };
             };
@@ -2630,7 +3182,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2677,7 +3229,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -2708,10 +3260,10 @@ export interface operations {
                 content: {
                     "application/json": {
                         programs: {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             credential: "own" | "api" | "page" | "none";
                             is_configured: boolean;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "person" | "mcp" | "http" | "agent" | "script" | "named";
                             last_used: string | null;
                             name: string;
@@ -2719,14 +3271,14 @@ export interface operations {
                                 capabilities: ("add" | "delete" | "create" | "navigate" | "move" | "properties")[];
                                 hidden: string[];
                                 is_read_only: boolean;
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 large: "apply" | "propose" | "refuse";
                                 max_files: number;
                                 read: string[];
                                 read_only: string[];
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 scope: "all" | "current" | "linked" | "context";
-                                /** @enum {unknown} */
+                                /** @enum {string} */
                                 small: "apply" | "propose" | "refuse";
                                 vaults: string[];
                                 write: string[];
@@ -2909,7 +3461,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["FeedEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -3188,7 +3740,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["IndexEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -3228,7 +3780,7 @@ export interface operations {
                                 output_usd: number;
                             } | null;
                             provider: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             use: "main" | "fallback" | "scout";
                         }[];
                         /** @constant */
@@ -3253,7 +3805,7 @@ export interface operations {
                     "application/json": {
                         has_keyring: boolean;
                         results: {
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             place: "settings" | "keyring" | "none";
                             provider: string;
                         }[];
@@ -3283,7 +3835,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         place: "settings" | "keyring" | "none";
                         provider: string;
                         /** @constant */
@@ -3483,9 +4035,21 @@ export interface operations {
                         results: {
                             added: string[];
                             name: string;
-                            rules: Record<string, never>;
-                            scope: Record<string, never>;
-                            toggles: Record<string, never>;
+                            rules: {
+                                can: ("add" | "delete" | "create" | "navigate")[];
+                                /** @enum {string} */
+                                editable: "current" | "linked" | "context";
+                            };
+                            scope: {
+                                excluded_folders: string[];
+                                include_same_folder: boolean;
+                                link_depth: number;
+                            };
+                            toggles: {
+                                scout: boolean;
+                                task: boolean;
+                                web: boolean;
+                            };
                         }[];
                         /** @constant */
                         success: true;
@@ -3533,9 +4097,21 @@ export interface operations {
                         preset: {
                             added: string[];
                             name: string;
-                            rules: Record<string, never>;
-                            scope: Record<string, never>;
-                            toggles: Record<string, never>;
+                            rules: {
+                                can: ("add" | "delete" | "create" | "navigate")[];
+                                /** @enum {string} */
+                                editable: "current" | "linked" | "context";
+                            };
+                            scope: {
+                                excluded_folders: string[];
+                                include_same_folder: boolean;
+                                link_depth: number;
+                            };
+                            toggles: {
+                                scout: boolean;
+                                task: boolean;
+                                web: boolean;
+                            };
                         };
                         /** @constant */
                         success: true;
@@ -3870,7 +4446,7 @@ export interface operations {
                             };
                             model: string;
                             reasons: string[];
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                             strategy: string;
                             task: string;
@@ -3930,7 +4506,7 @@ export interface operations {
                         };
                         model: string;
                         reasons: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */
@@ -3967,6 +4543,8 @@ export interface operations {
                             node_id: string;
                             options: string[];
                             question: string;
+                            /** @constant */
+                            type: "checkpoint";
                             unattended: boolean;
                         }[];
                         citations: {
@@ -4007,7 +4585,7 @@ export interface operations {
                                 ended: string | null;
                                 started: string;
                             }[];
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
                             tier: string;
                             title: string;
@@ -4018,7 +4596,7 @@ export interface operations {
                             citation: string;
                             reason: string;
                         }[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */
@@ -4084,7 +4662,7 @@ export interface operations {
                         cancelled: boolean;
                         ended: boolean;
                         id: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         /** @constant */
                         success: true;
@@ -4149,7 +4727,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["RunEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -4236,7 +4814,7 @@ export interface operations {
                         hard: string[];
                         high_impact: boolean;
                         id: string;
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         impact: "none" | "security" | "data_model" | "architecture" | "contract";
                         notes: string[];
                         parent: string;
@@ -4280,7 +4858,7 @@ export interface operations {
                             ended: string | null;
                             started: string;
                         }[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "done" | "partial" | "failed" | "blocked" | "cut";
                         /** @constant */
                         success: true;
@@ -4374,7 +4952,7 @@ export interface operations {
                         };
                         model: string;
                         reasons: string[];
-                        /** @enum {unknown} */
+                        /** @enum {string} */
                         state: "pending" | "running" | "complete" | "partial" | "failed" | "cancelled" | "interrupted";
                         strategy: string;
                         /** @constant */
@@ -4472,7 +5050,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -4496,7 +5074,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         }[];
@@ -4544,7 +5122,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -4568,7 +5146,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -4641,7 +5219,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -4665,7 +5243,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -4700,7 +5278,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -4724,7 +5302,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -4759,7 +5337,7 @@ export interface operations {
                             agent: string;
                             apply: boolean;
                             at: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             cadence: "daily" | "weekly" | "changed";
                             client: string;
                             folder: string;
@@ -4783,7 +5361,7 @@ export interface operations {
                             results: string;
                             runs: string[];
                             tokens: number;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
                             when: string;
                         };
@@ -4901,7 +5479,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -4943,7 +5521,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -4982,8 +5560,10 @@ export interface operations {
                             at: string;
                             content: string;
                             number: number;
-                            outcome?: Record<string, never>;
-                            /** @enum {unknown} */
+                            outcome?: {
+                                [key: string]: unknown;
+                            };
+                            /** @enum {string} */
                             role: "user" | "assistant";
                         }[];
                         offset: number;
@@ -4994,7 +5574,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5062,7 +5642,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5162,7 +5742,7 @@ export interface operations {
                     "application/json": {
                         ended: boolean;
                         events: {
-                            data: Record<string, never>;
+                            data: components["schemas"]["ChatEvent"];
                             event: string;
                             id: number;
                         }[];
@@ -5206,7 +5786,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;
@@ -5279,7 +5859,7 @@ export interface operations {
                             created: string;
                             forked_from: string | null;
                             id: string;
-                            /** @enum {unknown} */
+                            /** @enum {string} */
                             kind: "file" | "none" | "own";
                             running: string | null;
                             task: string | null;

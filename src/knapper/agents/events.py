@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
+from pydantic import JsonValue
+
 from knapper.errors import ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue, Record, list_or_empty, objects_in
 from knapper.tools.shapes.write import ProposalAnswer
@@ -51,7 +53,7 @@ class ToolCall(BaseEvent):
     kind: ClassVar[str] = "tool_call"
     id: str
     name: str
-    arguments: dict[str, JSONValue]
+    arguments: dict[str, JsonValue]
     """The arguments after repair."""
 
 
@@ -65,7 +67,7 @@ class ToolResult(BaseEvent):
     success: bool
     summary: str
     """One line for a person: ``5 results``, or the error."""
-    answer: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    answer: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The tool's full answer; the model may have been shown less."""
     chars: int = 0
     truncated: bool = False
@@ -104,7 +106,7 @@ class QuestionEvent(BaseEvent):
     kind: ClassVar[str] = "question"
     id: str
     question: str
-    options: list[JSONValue] = field(default_factory=list[JSONValue])
+    options: list[JsonValue] = field(default_factory=list[JsonValue])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,18 +164,18 @@ class Done(BaseEvent):
     state: TurnState
     answer: str
     """The answer with verified citations only; the streamed text may differ from it."""
-    citations: list[JSONValue] = field(default_factory=list[JSONValue])
-    removed: list[JSONValue] = field(default_factory=list[JSONValue])
+    citations: list[JsonValue] = field(default_factory=list[JsonValue])
+    removed: list[JsonValue] = field(default_factory=list[JsonValue])
     """Citations that were removed, each with the reason."""
-    tools: list[JSONValue] = field(default_factory=list[JSONValue])
-    proposals: list[JSONValue] = field(default_factory=list[JSONValue])
+    tools: list[JsonValue] = field(default_factory=list[JsonValue])
+    proposals: list[JsonValue] = field(default_factory=list[JsonValue])
     """Ids of the turn's proposals."""
-    changes: list[JSONValue] = field(default_factory=list[JSONValue])
+    changes: list[JsonValue] = field(default_factory=list[JsonValue])
     """Ids of the changes that were applied."""
-    usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    usage: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     model: str = ""
     session_id: str = ""
-    notes: list[JSONValue] = field(default_factory=list[JSONValue])
+    notes: list[JsonValue] = field(default_factory=list[JsonValue])
 
 
 Event: TypeAlias = (

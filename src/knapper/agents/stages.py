@@ -18,16 +18,17 @@ from datetime import date, datetime, time, timedelta
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
 from filelock import Timeout
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from knapper.changes.disk.storage import WorkLocks
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, SetupError, StorageError
 from knapper.index.documents import Filter
-from knapper.jsontypes import JSONValue, Record
+from knapper.jsontypes import JSONValue, Record, ShownAs
 from knapper.system import private
 from knapper.vault import frontmatter
 from knapper.vault.walk import FileStat
@@ -256,7 +257,8 @@ DEFAULT_MAX_OPEN: Final = 20
 TOKEN_RANGE: Final = (1_000, 100_000_000)
 MINUTE_RANGE: Final = (1, 1_440)
 OPEN_RANGE: Final = (1, 1_000)
-WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+WEEKDAYS: Final[tuple[Weekday, ...]] = get_args(Weekday)
 SETTLED_S: Final = 300
 """Seconds for which a folder has to stay as it is before its change counts."""
 _MAX_SCHEDULES: Final = 50
@@ -295,6 +297,29 @@ class ScheduledRun(Record):
     def as_dict(self) -> dict[str, JSONValue]:
         """Return it as every surface shows it."""
         return {**Record.as_dict(self), "at": self.at.isoformat(timespec="seconds")}
+
+
+class ScheduleRow(TypedDict):
+    """A schedule, as every surface shows it."""
+
+    name: str
+    agent: str
+    when: str
+    """In words."""
+    cadence: Cadence
+    at: str
+    weekday: Weekday
+    folder: str
+    next: str | None
+    """When it is due, by the server's clock; null while it is paused, or waits for a change."""
+    paused: bool
+    client: str
+    tokens: int
+    minutes: int
+    results: str
+    max_open: int
+    apply: bool
+    last: Annotated[dict[str, JsonValue], ShownAs(ScheduledRun)] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +399,7 @@ class Schedule:
             return False
         return abs((now - self.changed_at).total_seconds()) >= SETTLED_S
 
-    def as_dict(self, now: datetime) -> dict[str, JSONValue]:
+    def as_dict(self, now: datetime) -> ScheduleRow:
         """Return it as every surface shows it."""
         last, due = self.last, self.next_at(now)
         return {

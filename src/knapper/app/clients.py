@@ -7,6 +7,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from typing_extensions import TypedDict
+
 from knapper.agents import stages, work_store
 from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.records import TaskLimits
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from knapper.app.hub import Hub
     from knapper.changes.proposals.taint import Taint
     from knapper.config import ClientSettings, Settings
-    from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.vault.access import Grants
     from knapper.vault.view import View
@@ -276,7 +277,22 @@ def trust(context: Context, *, client: str = "", run: str = "", everyone: bool =
     return named
 
 
-def describe_restriction(taint: Taint) -> dict[str, JSONValue]:
+class RestrictionRow(TypedDict):
+    """Who only proposes because of what was read, as every surface shows it."""
+
+    client: str
+    run: str
+    """The run, session or connection; empty for the client itself."""
+    since: str
+    until: str | None
+    """When it ends by itself; null where it doesn't."""
+    source: str
+    """What was read first."""
+    inherited: bool
+    """Whether a restricted client only began it."""
+
+
+def describe_restriction(taint: Taint) -> RestrictionRow:
     """Return a restriction in the shape that every surface shows."""
     return {
         "client": taint.client,

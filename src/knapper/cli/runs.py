@@ -19,13 +19,17 @@ from knapper.agents.runs.model import (
     ENDED,
     CheckpointEvent,
     NodeChanged,
+    NodeDetails,
+    NodeRow,
     RunDone,
     RunEvent,
     RunLimits,
     RunOrder,
     RunRecord,
+    RunRow,
     RunStarted,
     RunState,
+    RunWithNodes,
 )
 from knapper.app import client_runs as app_client_runs
 from knapper.app import runs
@@ -36,7 +40,7 @@ from knapper.cli.options import GlobalOptions, RunLimitOptions, RunResumeOptions
 from knapper.cli.output import ExitCode, plain, pluralize
 from knapper.cli.render import changes
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue, is_object, object_or_empty, objects_in, strings_in
+from knapper.jsontypes import JSONValue, object_or_empty, objects_in, strings_in
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -57,22 +61,21 @@ _COLOURS = {"done": "green", "partial": "yellow", "failed": "red", "blocked": "r
 _MAX_TITLE = 100
 
 
-def render_run_line(row: JSONRow) -> str:
-    """Format a run as one line."""
-    state = str(row["state"])
-    head = click.style(str(row["id"]), fg="yellow")
-    asks = click.style("? asks you  ", fg="yellow") if row.get("asks") else ""
-    return f"{head}  {changes.format_time(str(row['created']))}  {state:<11}  {asks}{_shorten(str(row['task']))}"
+def render_run_line(row: RunRow, *, asks: bool) -> str:
+    """Format a run as one line; *asks* says whether it waits for an answer of the person."""
+    head = click.style(row["id"], fg="yellow")
+    question = click.style("? asks you  ", fg="yellow") if asks else ""
+    return f"{head}  {changes.format_time(row['created'])}  {row['state']:<11}  {question}{_shorten(row['task'])}"
 
 
-def render_tree(rows: Sequence[JSONRow]) -> str:
+def render_tree(rows: Sequence[NodeRow]) -> str:
     """Format nodes as a tree."""
-    by_id = {str(row["id"]): row for row in rows}
+    by_id = {row["id"]: row for row in rows}
     lines: list[str] = []
 
-    def add(row: JSONRow, depth: int) -> None:
+    def add(row: NodeRow, depth: int) -> None:
         lines.append(render_node_line(row, depth))
-        for child in strings_in(row["children"]):
+        for child in row["children"]:
             if child in by_id:
                 add(by_id[child], depth + 1)
 
@@ -82,62 +85,56 @@ def render_tree(rows: Sequence[JSONRow]) -> str:
     return "\n".join(lines)
 
 
-def render_node_line(row: JSONRow, depth: int) -> str:
+def render_node_line(row: NodeRow, depth: int) -> str:
     """Format a node as one line."""
-    state = str(row["state"])
     parts: list[str] = []
     if row["score"] is not None:
         tier = f", tier {row['tier']}" if row["tier"] in {"A", "B", "C"} else ""
-        parts.append(f"score {float(str(row['score'])):.2f}{tier}")
+        parts.append(f"score {row['score']:.2f}{tier}")
     if row["citation_count"]:
-        parts.append(pluralize(int(str(row["citation_count"])), "citation"))
+        parts.append(pluralize(row["citation_count"], "citation"))
     if row["tokens"]:
         parts.append(f"{row['tokens']} tokens")
     if row["cached"]:
         parts.append("from the cache")
     if row["reason"]:
-        parts.append(plain(str(row["reason"])))
+        parts.append(plain(row["reason"]))
     details = f"  {click.style(', '.join(parts), dim=True)}" if parts else ""
-    sign = click.style(_SIGNS.get(state, "?"), fg=_COLOURS.get(state))
-    return f"{'  ' * depth}{sign} {row['id']}  {_shorten(str(row['title']))}{details}"
+    sign = click.style(_SIGNS[row["state"]], fg=_COLOURS.get(row["state"]))
+    return f"{'  ' * depth}{sign} {row['id']}  {_shorten(row['title'])}{details}"
 
 
-def render_run(row: JSONRow) -> str:
-    """Format the state of a run."""
-    limits = object_or_empty(row["limits"])
-    usage = object_or_empty(row["usage"])
+def render_run(row: RunWithNodes, questions: Sequence[CheckpointEvent]) -> str:
+    """Format the state of a run, and what it asks the person."""
+    usage = row["usage"]
     lines = [
-        render_run_line(row),
+        render_run_line(row, asks=bool(questions)),
         f"model {row['model']}, strategy {row['strategy']}, Code Mode {'on' if row['code_mode'] else 'off'}",
-        f"{pluralize(int(str(row['node_count'])), 'node')}, {row['cached']} from the cache, "
-        f"{usage.get('total_tokens', 0)} of {limits['tokens'] or 'any number of'} tokens{_cost_suffix(usage)}",
+        f"{pluralize(row['node_count'], 'node')}, {row['cached']} from the cache, "
+        f"{usage['total_tokens']} of {row['limits']['tokens'] or 'any number of'} tokens{_cost_suffix(usage)}",
     ]
-    lines += [f"- {plain(str(reason))}" for reason in strings_in(row["reasons"])]
-    lines += [f"? {one['node_id']}  {plain(str(one['question']))}" for one in _rows(row, "checkpoints")]
+    lines += [f"- {plain(reason)}" for reason in row["reasons"]]
+    lines += [f"? {one.node_id}  {plain(one.question)}" for one in questions]
     return "\n".join(lines)
 
 
-def render_node(row: JSONRow) -> str:
+def render_node(row: NodeDetails) -> str:
     """Format everything that a node did."""
-    lines = [render_node_line(row, 0), "", plain(str(row["task"])), ""]
-    lines += (
-        [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
-    )
-    for name, word in (("hard", "needs"), ("soft", "uses")):
-        others = strings_in(row[name])
-        lines += [f"{word}: {', '.join(others)}"] if others else []
-    retrieval = row["retrieval"]
-    if is_object(retrieval):
-        lines += _retrieval_lines(retrieval)
-    if row["checkpoint"]:
-        checkpoint = object_or_empty(row["checkpoint"])
+    lines = [render_node_line(row, 0), "", plain(row["task"]), ""]
+    lines += [f"why it is {'split' if row['children'] else 'one piece'}: {plain(row['why'])}"] if row["why"] else []
+    lines += [f"needs: {', '.join(row['hard'])}"] if row["hard"] else []
+    lines += [f"uses: {', '.join(row['soft'])}"] if row["soft"] else []
+    if row["retrieval"] is not None:
+        lines += _retrieval_lines(row["retrieval"])
+    checkpoint = row["checkpoint"]
+    if checkpoint:
         answer = "nobody was there" if checkpoint["unattended"] else checkpoint["answer"] or "waits for an answer"
         lines.append(plain(f"checkpoint: {checkpoint['question']} -> {answer}"))
-    lines += ["", "## Answer", "", plain(str(row["answer"]))] if row["answer"] else []
-    lines += [f"cites {_location(one)}" for one in _rows(row, "citations")]
-    lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in _rows(row, "removed")]
-    lines += [f"note: {plain(str(one))}" for one in strings_in(row["notes"])]
-    usage = object_or_empty(row["usage"])
+    lines += ["", "## Answer", "", plain(row["answer"])] if row["answer"] else []
+    lines += [f"cites {_location(one)}" for one in row["citations"]]
+    lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in row["removed"]]
+    lines += [f"note: {plain(one)}" for one in row["notes"]]
+    usage = row["usage"]
     lines.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens{_cost_suffix(usage)}")
     return "\n".join(lines)
 
@@ -145,12 +142,11 @@ def render_node(row: JSONRow) -> str:
 def render_progress(event: NodeChanged) -> str:
     """Format a step of a run; empty for steps of no interest."""
     row = event.node
-    depth = int(str(row["depth"]))
     if row["state"] in ENDED:
-        return render_node_line(row, depth)
+        return render_node_line(row, row["depth"])
     if event.doing in {"", "waiting"}:
         return ""
-    return click.style(f"{'  ' * depth}… {row['id']}  {event.doing}: {_shorten(str(row['title']))}", dim=True)
+    return click.style(f"{'  ' * row['depth']}… {row['id']}  {event.doing}: {_shorten(row['title'])}", dim=True)
 
 
 def render_footer(done: RunDone) -> str:
@@ -170,22 +166,18 @@ def _retrieval_lines(retrieval: JSONRow) -> list[str]:
         f"retrieval: score {float(str(retrieval['score'])):.2f} ({part_scores})",
         f"tier: {retrieval['tier'] or 'first script'}",
     ]
-    for number, one in enumerate(_rows(retrieval, "attempts"), 1):
+    for number, one in enumerate(objects_in(retrieval["attempts"]), 1):
         result = f"{one.get('kind', '')} {one.get('error', '')}".strip()
         lines.append(f"attempt {number}: " + ", ".join(filter(None, (str(one.get("step", "")), result))))
         script = str(one.get("script") or "")
         lines += [f"    {plain(text)}" for text in script.splitlines()]
-    lines += [f"found {_location(one)}" for one in _rows(retrieval, "sources")]
+    lines += [f"found {_location(one)}" for one in objects_in(retrieval["sources"])]
     return lines + [f"note: {plain(str(one))}" for one in strings_in(retrieval["notes"])]
 
 
 def _location(row: JSONRow) -> str:
     vault = f"{row['vault']}:" if row.get("vault") else ""
     return plain(f"{vault}{row['path']}, lines {row['start_line']}-{row['end_line']}")
-
-
-def _rows(row: JSONRow, name: str) -> Sequence[JSONRow]:
-    return objects_in(row.get(name))
 
 
 def _cost_suffix(usage: JSONRow) -> str:
@@ -221,8 +213,8 @@ class RunDisplay:
                 self._note(f"{'going on with' if event.resumed else 'run'} {event.run['id']}")
             case NodeChanged():
                 text = render_progress(event)
-                if text and self._last_lines.get(str(event.node["id"])) != text:
-                    self._last_lines[str(event.node["id"])] = text
+                if text and self._last_lines.get(event.node["id"]) != text:
+                    self._last_lines[event.node["id"]] = text
                     self._note(text)
             case CheckpointEvent():
                 if event.unattended:
@@ -401,29 +393,29 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show the state of a run, and its answer if there is one."""
     with _open_runs(options) as client_runs:
         run_view = client_runs.runs.show(run_id)
-        checkpoints: list[JSONValue] = [
-            one.as_dict() for one in app_client_runs.list_questions(client_runs, run_view.run.id)
-        ]
-    run_fields = {**run_view.as_dict(), "asks": len(checkpoints), "checkpoints": checkpoints}
-    code = output.print_result(options, run_fields, render_run(run_fields))
-    if run_fields["answer"] and not options.as_json:
+        questions = app_client_runs.list_questions(client_runs, run_view.run.id)
+    row = run_view.as_dict()
+    checkpoints = [one.as_dict() for one in questions]
+    result = {**row, "asks": len(checkpoints), "checkpoints": checkpoints}
+    code = output.print_result(options, result, render_run(row, questions))
+    if row["answer"] and not options.as_json:
         output.write(options, "")
-        print_answer(options, str(run_fields["answer"]))
+        print_answer(options, row["answer"])
     return code
 
 
 def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
     with _open_runs(options) as client_runs:
-        run_fields = client_runs.runs.show(run_id).as_dict()
-    return output.print_result(options, run_fields, render_tree(objects_in(run_fields["nodes"])))
+        row = client_runs.runs.show(run_id).as_dict()
+    return output.print_result(options, row, render_tree(row["nodes"]))
 
 
 def show_node(options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node."""
     with _open_runs(options) as client_runs:
-        node_fields = client_runs.runs.node(run_id, node_id).as_dict()
-    return output.print_result(options, node_fields, render_node(node_fields))
+        row = client_runs.runs.node(run_id, node_id).as_dict()
+    return output.print_result(options, row, render_node(row))
 
 
 def list_runs(options: GlobalOptions, number: int) -> ExitCode:
@@ -431,8 +423,8 @@ def list_runs(options: GlobalOptions, number: int) -> ExitCode:
     with _open_runs(options) as client_runs:
         newest, total = client_runs.runs.runs(limit=number)
         asks = app_client_runs.count_questions(client_runs, newest)
-    rows: list[JSONRow] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
-    text = "\n".join(map(render_run_line, rows))
+    rows = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
+    text = "\n".join(render_run_line(run.brief(), asks=run.id in asks) for run in newest)
     return output.print_listing(options, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from knapper.config.paired import MAX_NAME_CHARS, PairedClient, clean_label
 from knapper.errors import BadInput, RefusedError, SetupError, StorageError
-from knapper.jsontypes import loads, object_or_empty
+from knapper.jsontypes import Record, loads, object_or_empty
 from knapper.server import addresses
 from knapper.system import opening, private
 from knapper.vault import access
@@ -494,34 +494,38 @@ def qr_rows(text: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation:
+class Invitation(Record):
     """A new code, with what a person needs to use it."""
 
+    shown = ("code", "expires_s", "vault", "name", "address", "link", "qr")
     code: str = field(repr=False)
     address: str
     offer: PairingOffer
 
     @property
+    def expires_s(self) -> int:
+        """Return for how many seconds it is good."""
+        return int(PAIRING_CODE_MAX_AGE_S)
+
+    @property
+    def vault(self) -> str:
+        """Return the vault's name."""
+        return self.offer.vault
+
+    @property
+    def name(self) -> str:
+        """Return what the client is called; empty where the device says it."""
+        return self.offer.name
+
+    @property
     def link(self) -> str:
-        """Return the link that opens the plugin."""
+        """Return the link that opens the plugin in Obsidian."""
         return pairing_link(self.address, self.code, self.offer.folder)
 
     @property
     def qr(self) -> Sequence[str] | None:
         """Return the link as a QR code; None for an address that a phone may not be sent to."""
         return qr_rows(self.link) if is_for_phones(self.address) else None
-
-    def as_dict(self) -> dict[str, object]:
-        """Return it to a person's program."""
-        return {
-            "code": self.code,
-            "expires_s": int(PAIRING_CODE_MAX_AGE_S),
-            "vault": self.offer.vault,
-            "name": self.offer.name,
-            "address": self.address,
-            "link": self.link,
-            "qr": self.qr,
-        }
 
 
 def unknown_code_error() -> RefusedError:

@@ -12,7 +12,7 @@ from knapper.app import Hub, pipelines
 from knapper.app.open_clients import OpenClients
 from knapper.config.settings import SETTINGS, Settings
 from knapper.server.http.binding import RequestArguments
-from knapper.server.http.job_schemas import NUMBER_RANGES, OVERRIDE_PARAMETERS, read_task_order
+from knapper.server.http.tasks import NUMBER_RANGES, OVERRIDE_PARAMETERS, read_task_order
 from tests.agents.scripted import Call
 from tests.agents.scripts import Cast
 from tests.server import apps, chats, tasks

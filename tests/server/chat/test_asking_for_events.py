@@ -11,7 +11,7 @@ import pytest
 
 from knapper.server.http import background
 from tests.agents.scripted import Call, Model
-from tests.server import chats, tasks
+from tests.server import chats, contracts, tasks
 from tests.server.chats import Gate
 
 pytestmark = pytest.mark.timeout(60)
@@ -39,7 +39,9 @@ def test_events_are_those_of_the_stream_with_the_same_ids(tmp_path: Path) -> Non
         whole = ask(client, turn, "after=0&wait=20")
         rest = ask(client, turn, "after=2")
         nothing = ask(client, turn, f"after={streamed[-1].id}&wait=20")
+        document = client.get("/openapi.json").json()
 
+    contracts.check_reply(document, "/chat/{turn_id}/events", whole)
     rows = [{"id": one.id, "event": one.name, "data": one.data} for one in streamed]
     assert whole == {"success": True, "events": rows, "last": rows[-1]["id"], "ended": True}
     assert rest["events"] == rows[2:]
@@ -164,6 +166,7 @@ def test_a_task_tells_its_events_this_way_too(tmp_path: Path) -> None:
     with chats.serving(tmp_path, tasks.answering().open) as server, server.client() as client:
         run = client.post("/ask", json={"task": "rain?", "note": "Rain.md"}).json()["run_id"]
         found = client.get(f"/ask/{run}/events?after=0&wait=20").json()
+        contracts.check_reply(client.get("/openapi.json").json(), "/ask/{run_id}/events", found)
 
     assert (found["events"][0]["event"], found["events"][-1]["event"], found["ended"]) == ("start", "outcome", True)
     assert found["events"][-1]["data"]["run_id"] == run

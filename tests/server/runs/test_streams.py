@@ -21,7 +21,7 @@ from knapper.jsontypes import JSONValue
 from knapper.server.http import feed
 from knapper.server.http.background import JobService
 from tests.agents.run_world import Brain, Part
-from tests.server import chats, running
+from tests.server import chats, contracts, running
 from tests.server.running import PLAN, Gate, begun, done, heard
 
 pytestmark = pytest.mark.timeout(60)
@@ -82,7 +82,10 @@ def test_a_run_is_told_to_who_cannot_stream_while_it_goes_on_and_when_it_has_end
         while not told or not told[-1]["ended"]:
             told.append(client.get(f"/runs/{run_id}/events?after={after}&wait=20").json())
             after = told[-1]["last"]
+        document = client.get("/openapi.json").json()
 
+    for answer in (first, *told):
+        contracts.check_reply(document, "/runs/{run_id}/events", answer)
     ids = [row["id"] for answer in (first, *told) for row in answer["events"]]
     assert [row["event"] for row in first["events"][:2]] == ["start", "run_started"]
     assert not first["ended"]

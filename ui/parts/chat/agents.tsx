@@ -7,7 +7,7 @@ import { Button, Chip, Icon, IconButton, Switch, type IconName } from "../basic"
 import { count, noteName, sentence, tokens } from "../format";
 import { Tabs } from "../tabs";
 import type { Chat } from "./chat";
-import { ABILITIES, AGENT_LINES, AGENT_NAMES, AGENTS, type Ability, type Agent, type Editable, type NumberName, type Preset } from "./choice";
+import { ABILITIES, AGENT_LINES, AGENT_NAMES, AGENTS, type Ability, type Agent, type Editable, type NumberName } from "./choice";
 import { AskText } from "./composer";
 import { LeftOut, NoteReasons } from "./findings";
 import { Finder } from "./suggest";
@@ -385,7 +385,7 @@ function GatheredGroup({ chat }: { chat: Chat }): JSX.Element {
 
 function PresetPicker({ chat }: { chat: Chat }): JSX.Element {
   const { floaters } = chat.host;
-  const presets = (chat.presets.data.value?.results ?? []) as unknown as readonly Preset[];
+  const presets = chat.presets.data.value?.results ?? [];
   const used = useSignal("");
   const attempt = (work: Promise<void>, text: string): void => void work.then(() => floaters.toast({ text }), (error: unknown) => chat.fail(error));
   const save = (): void =>

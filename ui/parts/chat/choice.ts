@@ -1,6 +1,7 @@
 /** What a message is answered with: which agents, which notes, what may be edited, and within which limits. */
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import type { Reply } from "../../client";
 
 export const AGENTS = ["scout", "web", "task"] as const;
 export type Agent = (typeof AGENTS)[number];
@@ -28,13 +29,7 @@ export interface Chosen {
 
 type Data = Readonly<Record<string, unknown>>;
 
-export interface Preset {
-  name: string;
-  scope: Data;
-  rules: Data;
-  added: readonly string[];
-  toggles: Data;
-}
+export type Preset = Reply<"get", "/presets">["results"][number];
 
 export const AGENT_NAMES: Readonly<Record<string, string>> = { scout: "Scout", web: "Web", task: "Task", orchestrator: "Choosing agents" };
 /** One line for each, where it is switched on and off. */
@@ -123,7 +118,7 @@ export class Choice {
   take(preset: Preset): void {
     this.isTouched = this.isTaken = true;
     this.wished.value = togglesOf(preset.toggles, this.wished.value);
-    this.chosen.value = { ...chosenOf(preset as unknown as Data, USUAL), limit: this.usual.value.limit };
+    this.chosen.value = { ...chosenOf(preset, USUAL), limit: this.usual.value.limit };
     this.isWanted.value = true;
   }
 

@@ -8,7 +8,6 @@ import { Icon, type IconName } from "../basic";
 import { count, folderOf, noteName } from "../format";
 import { fitting } from "../palette";
 import type { Chat } from "./chat";
-import type { Preset } from "./choice";
 import { noteLink, type Trigger } from "./message";
 
 export interface Suggestion {
@@ -31,7 +30,7 @@ export async function suggest(chat: Chat, trigger: Trigger, abort: AbortSignal):
 }
 
 function commands(chat: Chat, query: string): Suggestion[] {
-  const presets = (chat.presets.data.value?.results ?? []) as unknown as readonly Preset[];
+  const presets = chat.presets.data.value?.results ?? [];
   const agents = chat.agents.data.value?.results ?? [];
   const rows = [
     ...presets.map((preset) => ({ id: `preset ${preset.name}`, title: preset.name, detail: "preset", icon: "sliders-horizontal" as const, run: () => void chat.takePreset(preset) })),

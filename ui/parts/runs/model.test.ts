@@ -22,7 +22,7 @@ const node = (id: string, more: Partial<RunNode> = {}): RunNode => ({
   ...more,
 });
 const run = (...nodes: RunNode[]) => ({ id: "r", nodes, node_count: nodes.length, checkpoints: [], state: "running", is_live: true, cached: 0 }) as unknown as Run;
-const event = (name: string, data: object) => ({ id: 1, event: name, data: data as Record<string, unknown> });
+const event = (name: string, data: object) => ({ id: 1, event: name, data: { ...data, type: name } as Record<string, unknown> });
 
 describe("the tree", () => {
   const nodes = [node("root", { children: ["2", "1"] }), node("1"), node("2", { children: ["2.1"] }), node("2.1")];

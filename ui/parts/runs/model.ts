@@ -13,6 +13,7 @@ export type RunNode = Run["nodes"][number];
 export type RunPart = Reply<"get", "/runs/{run_id}/nodes/{node_id}">;
 export type RunOptions = Reply<"get", "/runs/options">;
 export type Question = Run["checkpoints"][number];
+type RunEvent = Reply<"get", "/runs/{run_id}/events">["events"][number]["data"];
 export type Citation = Run["citations"][number];
 export type Limits = Run["limits"];
 export type Spend = Run["usage"];
@@ -292,28 +293,26 @@ export function workMs(node: RunNode, now: number): number {
 // Events
 
 /** A run after an event of it; the same one where it says nothing new of it. */
-export function afterEvent(run: Run, { event, data }: ServerEvent): Run {
-  switch (event) {
+export function afterEvent(run: Run, { data }: ServerEvent): Run {
+  const told = data as RunEvent;
+  switch (told.type) {
     case "run_started":
-      return { ...run, ...(data["run"] as Partial<Run>), is_live: true };
+      return { ...run, ...told.run, is_live: true };
     case "node": {
-      const node = data["node"] as RunNode;
+      const { node } = told;
       const isKnown = run.nodes.some((one) => one.id === node.id);
       const nodes = isKnown ? run.nodes.map((one) => (one.id === node.id ? node : one)) : [...run.nodes, node];
       return { ...run, nodes, node_count: nodes.length, cached: nodes.filter((one) => one.cached).length, notice: "" };
     }
     case "checkpoint": {
-      const asked = data as unknown as Question;
-      const others = run.checkpoints.filter((one) => one.node_id !== asked.node_id);
-      const isOver = Boolean(asked.answer) || asked.unattended || !asked.id;
-      return { ...run, checkpoints: isOver ? others : [...others, asked] };
+      const others = run.checkpoints.filter((one) => one.node_id !== told.node_id);
+      const isOver = Boolean(told.answer) || told.unattended || !told.id;
+      return { ...run, checkpoints: isOver ? others : [...others, told] };
     }
-    case "usage": {
-      const usage = data as unknown as Spend;
-      return { ...run, usage: { ...usage, total_tokens: usage.input_tokens + usage.output_tokens }, notice: "" };
-    }
+    case "usage":
+      return { ...run, usage: { ...told, total_tokens: told.input_tokens + told.output_tokens }, notice: "" };
     case "notice":
-      return { ...run, notice: String(data["text"]) };
+      return { ...run, notice: told.text };
     default:
       return run;
   }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 import httpx2
+from typing_extensions import TypedDict
 
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue, Record, is_object, loads, objects_in, one_of
@@ -173,6 +174,13 @@ _BASE_URLS: Final[dict[Provider, str]] = {
     "fireworks": "https://api.fireworks.ai/inference/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
+
+
+class PriceRow(TypedDict):
+    """What a model costs, as every surface shows it."""
+
+    input_usd: float
+    output_usd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,12 +39,12 @@ from pydantic_ai.usage import RequestUsage, RunUsage, UsageLimits
 from knapper import extras
 from knapper.agents import events, prompting
 from knapper.agents.model import names
-from knapper.agents.model.names import ModelName, Provider
+from knapper.agents.model.names import ModelName, PriceRow, Provider
 from knapper.agents.model.replies import RetryingModel
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import KnapError, RefusedError, SetupError, StorageError
-from knapper.jsontypes import JSONValue, is_object
+from knapper.jsontypes import is_object
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -483,7 +483,7 @@ class ModelPrice(NamedTuple):
     input_usd: Decimal
     output_usd: Decimal
 
-    def as_dict(self) -> dict[str, JSONValue]:
+    def as_dict(self) -> PriceRow:
         """Return it as every surface shows it."""
         return {"input_usd": float(self.input_usd), "output_usd": float(self.output_usd)}
 

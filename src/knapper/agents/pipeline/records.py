@@ -313,7 +313,7 @@ class SelectionEvent(BaseEvent):
     """The notes that the scout selected, with the reason for each."""
 
     kind: ClassVar[str] = "selection"
-    scout: dict[str, JSONValue]
+    scout: dict[str, JsonValue]
     """As `knapper.agents.pipeline.records.ScoutResult` returns it."""
 
 
@@ -322,7 +322,7 @@ class SourcesEvent(BaseEvent):
     """The results of the web search."""
 
     kind: ClassVar[str] = "sources"
-    web: dict[str, JSONValue]
+    web: dict[str, JsonValue]
     """As `knapper.agents.pipeline.records.WebResult` returns it."""
 
 
@@ -331,7 +331,7 @@ class ContextEvent(BaseEvent):
     """The context of the task: its notes, the reason for each, and the notes that the token limit left out."""
 
     kind: ClassVar[str] = "context"
-    context: dict[str, JSONValue]
+    context: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

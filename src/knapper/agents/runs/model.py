@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import JsonValue
+from typing_extensions import TypedDict
 
 from knapper.agents.events import BaseEvent, Error, Notice, Usage
 from knapper.agents.model import usage
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue, Record
+from knapper.jsontypes import JSONValue, Record, ShownAs
 from knapper.tools.context import ScriptProfile
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
@@ -137,6 +138,14 @@ class NodeQuestion(Record):
     """Whether the answer was acted on."""
 
 
+class SpanRow(TypedDict):
+    """A time in which a node was at one activity, as every surface shows it."""
+
+    doing: str
+    started: str
+    ended: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpan:
     """A time in which a node was at one activity."""
@@ -147,7 +156,7 @@ class NodeSpan:
     ended: datetime | None = None
     """None while it lasts."""
 
-    def as_dict(self) -> dict[str, JSONValue]:
+    def as_dict(self) -> SpanRow:
         """Return it in the shape that every surface shows."""
         ended = self.ended.isoformat(timespec="milliseconds") if self.ended else None
         return {"doing": self.doing, "started": self.started.isoformat(timespec="milliseconds"), "ended": ended}
@@ -168,6 +177,53 @@ def continue_spans(spans: Sequence[NodeSpan], doing: str, now: datetime, *, has_
         return (*spans,)
     closed = (*spans[:-1], replace(last, ended=now)) if last is not None and is_open else (*spans,)
     return closed if has_ended else (*closed, NodeSpan(doing=doing, started=now))
+
+
+class NodeRow(TypedDict):
+    """A node in brief, as every surface shows it."""
+
+    id: str
+    """`root`, `1`, `1.2`."""
+    parent: str
+    title: str
+    depth: int
+    state: NodeState
+    reason: str
+    """Why it has no answer, or a part of one."""
+    cached: bool
+    children: list[str]
+    score: float | None
+    """Of what was found, 0 to 1; null before."""
+    tier: str
+    """Empty where the first attempt did; A, B, C or direct otherwise."""
+    citation_count: int
+    tokens: int
+    cost_usd: float | None
+    """Its own, without its children's; null where unknown."""
+    spans: list[SpanRow]
+    """When it was at what, in order; `ended` is null while it lasts."""
+
+
+class NodeDetails(NodeRow):
+    """Everything that a node did, as every surface shows it."""
+
+    task: str
+    why: str
+    """Why it is split, or isn't."""
+    hard: list[str]
+    """Nodes whose answers it needs."""
+    soft: list[str]
+    """Nodes whose answers help it."""
+    impact: Impact
+    high_impact: bool
+    retrieval: Annotated[dict[str, JsonValue], ShownAs(RetrievedContext)] | None
+    answer: str
+    citations: list[dict[str, JsonValue]]
+    removed: list[dict[str, JsonValue]]
+    sources: list[Annotated[dict[str, JsonValue], ShownAs(SourceRef)]]
+    checkpoint: Annotated[dict[str, JsonValue], ShownAs(NodeQuestion)] | None
+    usage: dict[str, JsonValue]
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +288,7 @@ class RunNode:
         """Return the title, or the beginning of the task."""
         return self.title or " ".join(self.task.split())[:80]
 
-    def as_dict(self) -> dict[str, JSONValue]:
+    def as_dict(self) -> NodeDetails:
         """Return it in the shape that every surface shows."""
         return {
             **self.brief(),
@@ -252,7 +308,7 @@ class RunNode:
             "notes": [*self.notes],
         }
 
-    def brief(self) -> dict[str, JSONValue]:
+    def brief(self) -> NodeRow:
         """Return it in the shape of a list of nodes."""
         return {
             "id": self.id,
@@ -388,6 +444,44 @@ class RunOrder:
             raise BadInput(f"the task has {len(self.task):,} characters", hint=f"give at most {MAX_TASK_CHARS:,}")
 
 
+class RunRow(TypedDict):
+    """A run in brief, as every surface shows it."""
+
+    id: str
+    task: str
+    strategy: str
+    code_mode: bool
+    model: str
+    client: str
+    """On whose behalf it is."""
+    also: list[str]
+    """Other vaults that it looks through."""
+    state: RunState
+    reasons: list[str]
+    """Why it isn't complete."""
+    limits: Annotated[dict[str, JsonValue], ShownAs(RunLimits)]
+    created: str
+    updated: str
+
+
+class AnsweredRun(RunRow):
+    """A run with its answer, as every surface shows it."""
+
+    answer: str
+    citations: list[dict[str, JsonValue]]
+    removed: list[dict[str, JsonValue]]
+
+
+class RunWithNodes(AnsweredRun):
+    """A run with its nodes, as every surface shows it."""
+
+    usage: dict[str, JsonValue]
+    cached: int
+    node_count: int
+    nodes: list[NodeRow]
+    """In brief, parents before their parts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """A run without its nodes."""
@@ -404,7 +498,7 @@ class RunRecord:
     reasons: tuple[str, ...] = ()
     """Why it isn't complete."""
 
-    def as_dict(self) -> dict[str, JSONValue]:
+    def as_dict(self) -> AnsweredRun:
         """Return it in the shape that every surface shows."""
         return {
             **self.brief(),
@@ -413,7 +507,7 @@ class RunRecord:
             "removed": [*self.removed],
         }
 
-    def brief(self) -> dict[str, JSONValue]:
+    def brief(self) -> RunRow:
         """Return it in the shape of a list of runs."""
         return {
             "id": self.id,
@@ -441,7 +535,7 @@ class RunStarted(BaseEvent):
     """The start of a run, or its continuation."""
 
     kind: ClassVar[str] = "run_started"
-    run: dict[str, JSONValue]
+    run: RunRow
     resumed: bool = False
 
 
@@ -450,8 +544,7 @@ class NodeChanged(BaseEvent):
     """A change of a node."""
 
     kind: ClassVar[str] = "node"
-    node: dict[str, JSONValue]
-    """In the shape of a list of nodes."""
+    node: NodeRow
     doing: str = ""
     """The current activity: deciding, planning, retrieving, answering, joining; empty where the node has ended."""
 
@@ -481,13 +574,13 @@ class RunDone(BaseEvent):
     state: RunState
     answer: str
     reasons: tuple[str, ...] = ()
-    failed: list[JSONValue] = field(default_factory=list[JSONValue])
-    """Nodes without an answer, in the shape of a list of nodes."""
-    citations: list[JSONValue] = field(default_factory=list[JSONValue])
-    removed: list[JSONValue] = field(default_factory=list[JSONValue])
+    failed: list[NodeRow] = field(default_factory=list[NodeRow])
+    """Nodes without an answer."""
+    citations: list[JsonValue] = field(default_factory=list[JsonValue])
+    removed: list[JsonValue] = field(default_factory=list[JsonValue])
     nodes: int = 0
     cached: int = 0
-    usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    usage: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     model: str = ""
 
 

@@ -11,10 +11,12 @@ from knapper.agents.runs.model import (
     ANSWERED,
     ROOT,
     NodeChanged,
+    NodeRow,
     RunEvent,
     RunNode,
     RunRecord,
     RunStarted,
+    RunWithNodes,
 )
 from knapper.agents.runs.store import RunStore
 from knapper.changes.drafts import Create
@@ -32,11 +34,15 @@ class RunDetails:
     run: RunRecord
     nodes: Sequence[RunNode]
 
-    def as_dict(self) -> dict[str, JSONValue]:
+    def as_dict(self) -> RunWithNodes:
         """Return it in the shape that every surface shows."""
-        nodes: list[JSONValue] = [node.brief() for node in self.nodes]
-        counts = {"cached": sum(node.cached for node in self.nodes), "node_count": len(nodes)}
-        return {**self.run.as_dict(), "usage": model.total_spent(self.nodes).as_dict(), **counts, "nodes": nodes}
+        return {
+            **self.run.as_dict(),
+            "usage": model.total_spent(self.nodes).as_dict(),
+            "cached": sum(node.cached for node in self.nodes),
+            "node_count": len(self.nodes),
+            "nodes": [node.brief() for node in self.nodes],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ class RunWatcher:
     def __init__(self) -> None:
         """Begin with nothing reported."""
         self._has_begun = False
-        self._nodes: dict[str, dict[str, JSONValue]] = {}
+        self._nodes: dict[str, NodeRow] = {}
         self._asked: set[str] = set()
         self._spent = ModelSpend()
 

@@ -1,9 +1,10 @@
 """Let agents work by themselves: daily, weekly, or when a folder has changed."""
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import click
@@ -18,24 +19,88 @@ from knapper.cli import options, output, setup
 from knapper.cli.options import AgentName, GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.errors import BadInput
-from knapper.jsontypes import JSONValue
 from knapper.server import addresses
 
 
 class ScheduleOptions(TypedDict):
+    """The options that ``add`` and ``edit`` share; None for what isn't given."""
+
+    daily: bool
+    weekly: str | None
+    changed: str | None
+    at: str | None
+    tokens: int | None
+    minutes: int | None
+    results: str | None
+    max_open: int | None
+    client: str | None
+    may_apply: bool | None
+
+
+class NewScheduleOptions(ScheduleOptions):
     """The options of ``add``."""
 
     name: str
-    daily: bool
-    weekly: str
-    changed: str
-    at: str
-    tokens: int
-    minutes: int
-    results: str
-    max_open: int
-    client: str
-    may_apply: bool
+
+
+class ScheduleEditOptions(ScheduleOptions):
+    """The options of ``edit``."""
+
+    agent: str | None
+
+
+def _time_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say when a schedule is due, but for the time of the day."""
+    return options.decorate(
+        command,
+        click.option("--daily", is_flag=True, help="Every day."),
+        click.option("--weekly", metavar="DAY", help="Every week on this day, such as sunday."),
+        click.option(
+            "--changed", metavar="FOLDER", type=options.TEXT, help="When notes below this folder have changed."
+        ),
+    )
+
+
+def _run_options(command: Callable[..., Any], *, has_defaults: bool) -> Callable[..., Any]:
+    """Add the options of each run: its limits, the place of its report, and whose rules hold for it."""
+    usual = stored_schedules
+
+    def option(name: str, default: str | int, help_text: str, **more: Any) -> Callable[..., Any]:  # noqa: ANN401 - click's
+        return click.option(
+            name, default=default if has_defaults else None, show_default=has_defaults, help=help_text, **more
+        )
+
+    waiting_help = "Do nothing while so many of its proposals wait for review."
+    client_help = "Client whose rules hold for it, beside those of the agent."
+    reports_help = "Folder for the reports; empty for none."
+    return options.decorate(
+        command,
+        option("--tokens", usual.DEFAULT_TOKENS, "Most tokens of one run.", type=click.IntRange(*usual.TOKEN_RANGE)),
+        option("--minutes", usual.DEFAULT_MINUTES, "Most time of one run.", type=click.IntRange(*usual.MINUTE_RANGE)),
+        option("--results", usual.DEFAULT_RESULTS, reports_help, metavar="FOLDER", type=options.TEXT),
+        option("--max-open", usual.DEFAULT_MAX_OPEN, waiting_help, type=click.IntRange(*usual.OPEN_RANGE)),
+        option("--client", usual.DEFAULT_CLIENT, client_help, metavar="NAME"),
+    )
+
+
+def _read_fields(own: ScheduleOptions) -> dict[str, Any]:
+    """Return the fields of a schedule that the options say."""
+    fields: dict[str, Any] = {
+        "folder": own["changed"],
+        "max_tokens": own["tokens"],
+        "max_minutes": own["minutes"],
+        "results": own["results"],
+        "max_open": own["max_open"],
+        "client": own["client"],
+        "may_apply": own["may_apply"],
+        "at": None if own["at"] is None else stored_schedules.parse_time(own["at"]),
+        "weekday": None if own["weekly"] is None else stored_schedules.parse_weekday(own["weekly"]),
+    }
+    if own["daily"]:
+        fields["cadence"] = "daily"
+    elif own["weekly"] is not None or own["changed"] is not None:
+        fields["cadence"] = "changed" if own["weekly"] is None else "weekly"
+    return {field: value for field, value in fields.items() if value is not None}
 
 
 @click.group(
@@ -68,7 +133,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
     with _open_store(global_options) as (_, store):
         stored = store.all()
     now = stored_schedules.wall_clock()
-    rows: list[JSONValue] = [one.as_dict(now) for one in stored]
+    rows = [one.as_dict(now) for one in stored]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
     text = "\n".join(_line(one) for one in stored)
     return output.print_listing(
@@ -86,73 +151,24 @@ def listed(global_options: GlobalOptions) -> ExitCode:
     ),
 )
 @click.argument("agent", type=AgentName())
-@click.option("--daily", is_flag=True, help="Every day.")
-@click.option("--weekly", default="", metavar="DAY", help="Every week on this day, such as sunday.")
-@click.option(
-    "--changed", default="", metavar="FOLDER", type=options.TEXT, help="When notes below this folder have changed."
-)
+@_time_options
 @click.option("--at", default="18:00", metavar="TIME", show_default=True, help="Time of the day, by the local clock.")
 @click.option("--name", default="", metavar="NAME", help="Name of the schedule.  [default: the agent's]")
-@click.option(
-    "--tokens",
-    type=click.IntRange(*stored_schedules.TOKEN_RANGE),
-    default=stored_schedules.DEFAULT_TOKENS,
-    show_default=True,
-    help="Most tokens of one run.",
-)
-@click.option(
-    "--minutes",
-    type=click.IntRange(*stored_schedules.MINUTE_RANGE),
-    default=stored_schedules.DEFAULT_MINUTES,
-    show_default=True,
-    help="Most time of one run.",
-)
-@click.option(
-    "--results",
-    default=stored_schedules.DEFAULT_RESULTS,
-    metavar="FOLDER",
-    type=options.TEXT,
-    show_default=True,
-    help="Folder for the reports; empty for none.",
-)
-@click.option(
-    "--max-open",
-    type=click.IntRange(*stored_schedules.OPEN_RANGE),
-    default=stored_schedules.DEFAULT_MAX_OPEN,
-    show_default=True,
-    help="Do nothing while so many of its proposals wait for review.",
-)
-@click.option(
-    "--client",
-    default=stored_schedules.DEFAULT_CLIENT,
-    metavar="NAME",
-    show_default=True,
-    help="Client whose rules hold for it, beside those of the agent.",
-)
+@partial(_run_options, has_defaults=True)
 @click.option("--apply", "may_apply", is_flag=True, help="Apply what the rules of agent and client both allow.")
 @options.pass_options
-def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions]) -> ExitCode:
+def add(global_options: GlobalOptions, agent: str, **own: Unpack[NewScheduleOptions]) -> ExitCode:
     """Add a schedule: daily, weekly, or when a folder has changed."""
+    own["weekly"], own["changed"] = own["weekly"] or None, own["changed"] or None
     if sum([own["daily"], bool(own["weekly"]), bool(own["changed"])]) != 1:
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
     with _open_store(global_options) as (hub, store):
-        setup.note_unknown_client(global_options, hub.settings, own["client"])
-        vault = hub.vaults[0]
-        schedule = Schedule(
-            name=own["name"] or agent,
-            agent=agent,
-            cadence="daily" if own["daily"] else "weekly" if own["weekly"] else "changed",
-            at=stored_schedules.parse_time(own["at"]),
-            weekday=stored_schedules.parse_weekday(own["weekly"]) if own["weekly"] else 6,
-            folder=own["changed"],
-            client=own["client"],
-            max_tokens=own["tokens"],
-            max_minutes=own["minutes"],
-            results=own["results"],
-            max_open=own["max_open"],
-            may_apply=own["may_apply"],
-            handled=stored_schedules.wall_clock(),
+        setup.note_unknown_client(global_options, hub.settings, own["client"] or "")
+        fields, vault = _read_fields(own), hub.vaults[0]
+        blank = Schedule(
+            name=own["name"] or agent, agent=agent, cadence="weekly", handled=stored_schedules.wall_clock()
         )
+        schedule = replace(blank, **fields)
         added = store.add(schedules.prepare(hub, schedule, vault, "cli"))
         code = _print_schedule(global_options, added, "added")
         if not hub.settings.model.name:
@@ -160,22 +176,6 @@ def add(global_options: GlobalOptions, agent: str, **own: Unpack[ScheduleOptions
         if addresses.find_server(hub.settings.state_dir) is None:
             output.note(global_options, "no server runs, which does the work: `knap serve` or `knap service install`")
         return code
-
-
-class ScheduleEditOptions(TypedDict):
-    """The options of ``edit``; None leaves one as it is."""
-
-    agent: str | None
-    daily: bool
-    weekly: str | None
-    changed: str | None
-    at: str | None
-    tokens: int | None
-    minutes: int | None
-    results: str | None
-    max_open: int | None
-    client: str | None
-    may_apply: bool | None
 
 
 @command.command(
@@ -187,19 +187,9 @@ class ScheduleEditOptions(TypedDict):
 )
 @click.argument("name", type=options.TEXT)
 @click.option("--agent", type=AgentName(), help="Another agent.")
-@click.option("--daily", is_flag=True, help="Every day.")
-@click.option("--weekly", metavar="DAY", help="Every week on this day, such as sunday.")
-@click.option("--changed", metavar="FOLDER", type=options.TEXT, help="When notes below this folder have changed.")
+@_time_options
 @click.option("--at", metavar="TIME", help="Time of the day, by the local clock.")
-@click.option("--tokens", type=click.IntRange(*stored_schedules.TOKEN_RANGE), help="Most tokens of one run.")
-@click.option("--minutes", type=click.IntRange(*stored_schedules.MINUTE_RANGE), help="Most time of one run.")
-@click.option("--results", metavar="FOLDER", type=options.TEXT, help="Folder for the reports; empty for none.")
-@click.option(
-    "--max-open",
-    type=click.IntRange(*stored_schedules.OPEN_RANGE),
-    help="Do nothing while so many of its proposals wait for review.",
-)
-@click.option("--client", metavar="NAME", help="Client whose rules hold for it, beside those of the agent.")
+@partial(_run_options, has_defaults=False)
 @click.option(
     "--apply/--propose", "may_apply", default=None, help="Apply what the rules of agent and client both allow, or not."
 )
@@ -211,23 +201,7 @@ def edit(global_options: GlobalOptions, name: str, **own: Unpack[ScheduleEditOpt
     """
     if sum([own["daily"], own["weekly"] is not None, own["changed"] is not None]) > 1:
         raise BadInput("it isn't clear when it is due", hint="give one of --daily, --weekly DAY, --changed FOLDER")
-    fields: dict[str, Any] = {
-        "agent": own["agent"],
-        "folder": own["changed"],
-        "max_tokens": own["tokens"],
-        "max_minutes": own["minutes"],
-        "results": own["results"],
-        "max_open": own["max_open"],
-        "client": own["client"],
-        "may_apply": own["may_apply"],
-        "at": None if own["at"] is None else stored_schedules.parse_time(own["at"]),
-        "weekday": None if own["weekly"] is None else stored_schedules.parse_weekday(own["weekly"]),
-    }
-    if own["daily"]:
-        fields["cadence"] = "daily"
-    elif own["weekly"] is not None or own["changed"] is not None:
-        fields["cadence"] = "changed" if own["weekly"] is None else "weekly"
-    fields = {field: value for field, value in fields.items() if value is not None}
+    fields = _read_fields(own) | ({} if own["agent"] is None else {"agent": own["agent"]})
     if not fields:
         raise BadInput("nothing is to be changed", hint="`knap schedule edit --help` lists the options", code="usage")
     with _open_store(global_options) as (hub, store):

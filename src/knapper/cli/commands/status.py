@@ -7,7 +7,6 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, pluralize
 from knapper.cli.render import indexing
 from knapper.errors import KnapError
-from knapper.jsontypes import JSONValue
 from knapper.tools import notes
 
 
@@ -39,7 +38,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
             places["server"] = server
     text, now = indexing.render_status(answer, places), stages.wall_clock()
     if scheduled:
-        rows: list[JSONValue] = [one.as_dict(now) for one in scheduled]
+        rows = [one.as_dict(now) for one in scheduled]
         answer = {**answer, "schedules": rows}
         text = f"{text}\n{pluralize(len(scheduled), 'schedule')}; `knap schedule` lists them"
         for one in scheduled:

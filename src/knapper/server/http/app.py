@@ -22,7 +22,6 @@ from knapper import __version__, extras
 from knapper.app import Hub, clients
 from knapper.config.sections import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
-from knapper.jsontypes import JSONValue
 from knapper.server import logs, security, workers
 from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
@@ -152,16 +151,6 @@ _TRUST_PARAMETERS: Final = (
     Parameter(name="all", doc="All clients, runs and sessions.", kind="flag"),
     VAULT_PARAMETER,
 )
-_RESTRICTION: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "client": STRING,
-        "run": {"type": "string", "description": "The run, session or connection; empty for the client itself."},
-        "since": STRING,
-        "until": {"type": ["string", "null"], "description": "When it ends by itself; null where it doesn't."},
-        "source": {"type": "string", "description": "What was read first."},
-        "inherited": {"type": "boolean", "description": "Whether a restricted client only began it."},
-    }
-)
 
 
 def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
@@ -170,17 +159,17 @@ def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
     def open_context(request: Request, args: RequestArguments) -> Context:
         return hub.context(client=security.client_of(request.scope), vault=args.text("vault"))
 
-    async def list_restricted(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def list_restricted(request: Request, args: RequestArguments) -> Mapping[str, object]:
         """List who only proposes because of what was read.
 
         For persons.
         """
         limit, offset = args.page()
         restricted = await threads.run("read", lambda: clients.list_restricted(open_context(request, args)))
-        rows: list[JSONValue] = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
+        rows = [clients.describe_restriction(taint) for taint in restricted[offset : offset + limit]]
         return {"results": rows, "total": len(restricted), "limit": limit, "offset": offset}
 
-    async def trust(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def trust(request: Request, args: RequestArguments) -> Mapping[str, object]:
         """Trust a client again.
 
         For persons. Proposals that were made stay proposals.
@@ -191,8 +180,8 @@ def trust_routes(hub: Hub, threads: WorkerThreads) -> tuple[RouteSpec, ...]:
         )
         return {"trusted": [clients.describe_restriction(taint) for taint in lifted]}
 
-    listed = openapi.page_content("results", _RESTRICTION)
-    trusted = openapi.json_content({"trusted": {"type": "array", "items": dict(_RESTRICTION)}})
+    listed = openapi.page_content("results", clients.RestrictionRow)
+    trusted = openapi.json_content({"trusted": list[clients.RestrictionRow]})
     return (
         openapi.bind_route("GET", _PATH, "trust", list_restricted, (*PAGE_PARAMETERS, VAULT_PARAMETER), listed),
         openapi.bind_route("POST", _PATH, "trust", trust, _TRUST_PARAMETERS, trusted),

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import json
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
-from starlette.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from knapper.app import schedules
 from knapper.app.open_clients import OpenClients
-from knapper.errors import StorageError
+from knapper.errors import SetupError, StorageError
 from knapper.server import logs, security, workers
 from knapper.server.http import openapi
-from knapper.server.http.binding import Parameter
-from knapper.server.http.openapi import INTEGER, STRING
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
+from knapper.server.http.openapi import INTEGER, STRING, RouteSpec
 from knapper.server.workers import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-
-    from starlette.requests import Request
-    from starlette.responses import Response
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, FinalT, JobFunction
     from knapper.app.chats import ClientChats
@@ -34,15 +32,14 @@ if TYPE_CHECKING:
     from knapper.app.hub import Hub
     from knapper.app.open_clients import ModelOpeners
     from knapper.app.pipelines import ClientPipelines
-    from knapper.errors import SetupError
     from knapper.jsontypes import JSONValue
     from knapper.server.http.app import Lifespan
-    from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal
 
 
 LOG: Final = logging.getLogger("knapper.server.http.background")
 T = TypeVar("T")
+CallT = TypeVar("CallT")
 _THREADS: Final = 16
 """For looking up sessions and runs and opening models; never for tools, so that slow ones hold none of these up."""
 _PREVIEW_THREADS: Final = 2
@@ -288,21 +285,31 @@ WAIT_PARAMETER: Final = Parameter(
 )
 EVENT_PARAMETERS: Final = (AFTER_PARAMETER, WAIT_PARAMETER)
 """Those of every route that tells events: as a stream, or as JSON where one of them is given."""
-_POLLED_CONTENT: Final = openapi.json_content(
-    {
-        "events": {
-            "type": "array",
-            "items": openapi.object_schema({"id": INTEGER, "event": STRING, "data": {"type": "object"}}),
-        },
-        "last": {"type": "integer", "description": "What to give as `after` the next time."},
-        "ended": {"type": "boolean", "description": "Whether no more events follow."},
-    }
-)
 
 
-def events_content(stream_content: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the reply of a route that tells events: the stream, or what `after` and `wait` ask for."""
-    return {**stream_content, **_POLLED_CONTENT}
+def events_content(name: str, event_order: str, *events: Any) -> dict[str, Any]:  # noqa: ANN401 - schemas, or types
+    """Describe the reply of a route that tells events: the stream, or what `after` and `wait` ask for.
+
+    Args:
+        name: By which the document has the schema of their data.
+        event_order: The events and their order, in words.
+        events: The schemas or types of their data.
+    """
+    data = openapi.NamedSchema(name, {"anyOf": [*events]})
+    event = openapi.object_schema({"id": INTEGER, "event": STRING, "data": data})
+    polled = openapi.json_content(
+        {
+            "events": {"type": "array", "items": event},
+            "last": {"type": "integer", "description": "What to give as `after` the next time."},
+            "ended": {"type": "boolean", "description": "Whether no more events follow."},
+        }
+    )
+    return {**openapi.stream_content(event_order, data), **polled}
+
+
+def start_schema(*names: str) -> dict[str, Any]:
+    """Describe the data of the event ``start``, by the names of its fields, which are texts."""
+    return openapi.object_schema({"type": {"const": START_EVENT}, **dict.fromkeys(names, STRING)})
 
 
 async def events_reply(
@@ -379,7 +386,8 @@ def stream_events(
     """
     workers.let_stream_end_itself(request.scope)
     headers = {**security.REPLY_HEADERS, "x-accel-buffering": "no"}
-    frames = encode_frames(job, start, last_event_id(request), heartbeat_s, partial(logs.redact_event, request.scope))
+    redact = functools.partial(logs.redact_event, request.scope)
+    frames = encode_frames(job, start, last_event_id(request), heartbeat_s, redact)
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
@@ -463,6 +471,65 @@ def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONVal
     return security.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
 
 
+def ended_reply(job: BackgroundJob[FinalT], outcome: Mapping[str, JSONValue], request: Request) -> Response:
+    """Reply with an ended job: its outcome, beside it the models' conversations and the error, if there are any.
+
+    Args:
+        job: The job, whose events tell both.
+        outcome: What came of it.
+        request: The request to answer.
+    """
+    conversations: list[JSONValue] = [event.as_dict() for event in job.events if event.kind == "debug"]
+    error = next((event.as_dict() for event in job.events if event.kind == ERROR_EVENT), None)
+    content = {**outcome, **({"debug": conversations} if conversations else {})}
+    if error is None:
+        return security.JsonReply({"success": True, **content})
+    return failed_job_reply(content, error, request)
+
+
 def setup_needed_reply(error: SetupError, request: Request) -> Response:
     """Reply that something has to be configured first, such as a model."""
     return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), security.SERVICE_UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRoutes(Generic[CallT]):
+    """Makes the routes of one kind of work: each is a method of a class that holds what a request is about."""
+
+    tag: str
+    """Their group in the document."""
+    open_call: Callable[[Request, RequestArguments], Awaitable[CallT]]
+    """Returns what a request is about."""
+    needs_setup: bool = False
+    """Whether a SetupError means that something has to be configured first, such as a model."""
+
+    def route(
+        self,
+        method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"],
+        path: str,
+        work: Callable[[CallT], Awaitable[Response | Mapping[str, object]]],
+        content: Mapping[str, Any],
+        parameters: Sequence[Parameter] = (VAULT_PARAMETER,),
+        status: int = 200,
+    ) -> RouteSpec:
+        """Return a route.
+
+        Args:
+            method: Of HTTP.
+            path: Of the route, such as ``/runs/{run_id}``.
+            work: The method that does what the route is for; its docstring says it in the document.
+            content: Of the good reply, by its type.
+            parameters: What the route takes besides the names in its path.
+            status: Of the good reply.
+        """
+
+        @functools.wraps(work)
+        async def handle(request: Request, args: RequestArguments) -> Response | Mapping[str, object]:
+            try:
+                return await work(await self.open_call(request, args))
+            except SetupError as error:
+                if not self.needs_setup:
+                    raise
+                return setup_needed_reply(error, request)
+
+        return replace(openapi.bind_route(method, path, self.tag, handle, parameters, content), status=status)

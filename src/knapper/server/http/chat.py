@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired
 
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
+from knapper.agents.events import Event
 from knapper.agents.sessions import store
 from knapper.agents.stages import Stage
 from knapper.app import clients
-from knapper.errors import BadInput, ConflictError, NotFound, SetupError
+from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.server import security
 from knapper.server.http import background, binding
+from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter, count_parameter
 from knapper.server.http.openapi import (
     BOOLEAN,
@@ -26,14 +29,12 @@ from knapper.server.http.openapi import (
     RouteSpec,
     bind_route,
     json_content,
-    object_schema,
     page_content,
-    stream_content,
 )
 from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Sequence
 
     from knapper.agents.chat.conversations import SessionMessage
     from knapper.agents.chat.turn import ChatConfig
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
     from knapper.server.http.binding import RequestArguments
-    from knapper.server.http.openapi import Handler
 
 
 _QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
@@ -67,47 +67,52 @@ _TURN_PROPERTIES: Final[Mapping[str, Any]] = {
     "notes": {"type": "array"},
 }
 TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
-STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
+STREAM_CONTENT: Final = background.events_content(
+    "ChatEvent",
     "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
     "`question`, `debug`, `usage`, `notice` and `error`, as they happen; `done` comes last, with the answer. A lost "
-    "connection doesn't end the turn: GET /chat/{turn_id}/events continues it."
+    "connection doesn't end the turn: GET /chat/{turn_id}/events continues it.",
+    background.start_schema("turn_id", "session_id", "message"),
+    Event,
 )
 AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
-SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
-    {
-        "id": STRING,
-        "title": STRING,
-        "active_file": {"type": ["string", "null"]},
-        "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
-        "created": STRING,
-        "updated": STRING,
-        "turns": INTEGER,
-        "forked_from": {"type": ["string", "null"]},
-        "running": {"type": ["string", "null"], "description": "The turn that is running, if one is."},
-        "task": {"type": ["string", "null"], "description": "The run of an agents' task that is running, if one is."},
-        "busy": {"type": "boolean", "description": "Whether something is running in it, also in another process."},
-        "client": {
-            "type": "string",
-            "description": "Whose it is: one's own, or the client's that a schedule works for.",
-        },
-    }
-)
-MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "role": {"enum": ["user", "assistant"]},
-        "content": STRING,
-        "number": {"type": "integer", "description": "The turn's, from 1."},
-        "at": STRING,
-        "active_file": {"type": ["string", "null"]},
-        "outcome": {
-            "type": "object",
-            "description": "As `done` tells it; of an answer only. `trace` has what was done before it, in brief.",
-        },
-    },
-    "required": ["role", "content", "number", "at"],
-}
+
+
+class SessionRow(TypedDict):
+    """A session, and what is running in it."""
+
+    id: str
+    title: str
+    active_file: str | None
+    kind: store.SessionKind
+    """Found by its file, without a file, or by its id."""
+    created: str
+    updated: str
+    turns: int
+    forked_from: str | None
+    running: str | None
+    """The turn that is running, if one is."""
+    task: str | None
+    """The run of an agents' task that is running, if one is."""
+    busy: bool
+    """Whether something is running in it, also in another process."""
+    client: str
+    """Whose it is: one's own, or the client's that a schedule works for."""
+
+
+class MessageRow(TypedDict):
+    """A question, or the answer to it."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    number: int
+    """The turn's, from 1."""
+    at: str
+    active_file: NotRequired[str | None]
+    outcome: NotRequired[dict[str, JsonValue]]
+    """As `done` tells it; of an answer only. `trace` has what was done before it, in brief."""
+
 
 TRACE_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "array",
@@ -224,10 +229,8 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
     """Reply with an ended turn: its answer, or its error beside the partial answer."""
     event_data = [event.as_dict() for event in turn.events]
     done_event = next(event_datum for event_datum in reversed(event_data) if event_datum["type"] == "done")
-    error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
     question = next((event for event in event_data if event["type"] == "question"), None)
     proposals = [event["proposal"] for event in event_data if event["type"] == "proposal"]
-    conversations: list[JSONValue] = [*(event for event in event_data if event["type"] == "debug")]
     copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
     turn_data = {
         "response": done_event["answer"],
@@ -236,18 +239,20 @@ def turn_reply(turn: TurnJob, request: Request) -> Response:
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},
         **{name: done_event[name] for name in copied_fields},
-        **({"debug": conversations} if conversations else {}),
     }
-    if error is None:
-        return security.JsonReply({"success": True, **turn_data})
-    return background.failed_job_reply(turn_data, error, request)
+    return background.ended_reply(turn, turn_data, request)
 
 
-_QUERY: Final = Parameter(
-    name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200
+_LIST_PARAMETERS: Final = (
+    Parameter(name="query", doc="Only those in whose title, questions or answers this text stands.", maximum=200),
+    *PAGE_PARAMETERS,
+    VAULT_PARAMETER,
 )
-_NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
-_TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200)
+_NEW_SESSION_PARAMETERS: Final = (
+    Parameter(name="title", doc="Its name, 1 to 200 characters.", maximum=200),
+    Parameter(name="active_file", doc="The note that it is about."),
+    VAULT_PARAMETER,
+)
 _NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", required=True, maximum=200)
 _FORK_UPTO: Final = count_parameter("upto", "The last turn that is taken over; all are, if it is left out.", 0, 10**9)
 _TURN_NUMBER: Final = Parameter(
@@ -266,8 +271,23 @@ class _SessionCall:
     session_id: str
     """Empty where the path names no session."""
     args: RequestArguments
+    request: Request
 
-    async def list_sessions(self) -> dict[str, JSONValue]:
+    async def answer_message(self) -> Response:
+        """Answer a message."""
+        turn = await self._begin_turn()
+        _ = await turn.wait()  # if the client disconnects, the turn continues
+        return turn_reply(turn, self.request)
+
+    async def stream_answer(self) -> Response:
+        """Answer a message and stream the events."""
+        return await _tell_turn(await self._begin_turn(), self.request, self.args)
+
+    async def _begin_turn(self) -> TurnJob:
+        message = _read_message(self.chats, self.request, self.args)
+        return await begin_turn(self.service, self.chats, message, self.session_id, self.args.text("model"))
+
+    async def list_sessions(self) -> Mapping[str, object]:
         """List sessions."""
         limit, offset = self.args.page()
         query, vault = self.args.text("query"), self.chats.chats.vault
@@ -277,7 +297,7 @@ class _SessionCall:
         rows, total = await self.service.run_blocking(
             lambda: clients.list_sessions(stores, limit=limit, offset=offset, query=query)
         )
-        described: dict[JSONValue, dict[str, JSONValue]] = {}
+        described: dict[str, SessionRow] = {}
         for name, one in seen.items():
             sessions = [session for owner, session in rows if owner == name]
             described |= {shape["id"]: shape for shape in await _describe_sessions(self.service, one, *sessions)}
@@ -288,7 +308,7 @@ class _SessionCall:
             "offset": offset,
         }
 
-    async def begin_session(self) -> dict[str, JSONValue]:
+    async def begin_session(self) -> Mapping[str, object]:
         """Start a session."""
         active_file, title = self.args.text("active_file"), self.args.text("title")
 
@@ -297,7 +317,7 @@ class _SessionCall:
 
         return await self._answer(await self.service.run_blocking(begin))
 
-    async def read_session(self) -> dict[str, JSONValue]:
+    async def read_session(self) -> Mapping[str, object]:
         """Read a session.
 
         Turns are counted from the oldest; without an offset the latest ones come.
@@ -307,16 +327,15 @@ class _SessionCall:
         session, exchanges = await self.service.run_blocking(lambda: self.chats.read(self.session_id))
         limit, _ = self.args.page()
         offset = self.args.integer_or_default("offset", max(len(exchanges) - limit, 0))
-        messages: list[JSONValue] = []
+        messages: list[MessageRow] = []
         for turn in exchanges[offset : offset + limit]:
-            turn_data = turn.as_dict()
+            number, at = turn.number, turn.at.isoformat(timespec="seconds")
             trace = events.without_details(events.entries_of(turn.outcome))
             outcome: dict[str, JSONValue] = {**turn.outcome, events.TRACE_FIELD: trace}
-            common = {"number": turn_data["number"], "at": turn_data["at"]}
-            answer, active_file = str(turn.outcome.get("answer", "")), turn_data["active_file"]
-            messages.append({"role": "user", "content": turn.question, **common, "active_file": active_file})
-            messages.append({"role": "assistant", "content": answer, **common, "outcome": outcome})
-        page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
+            answer, file = str(turn.outcome.get("answer", "")), turn.file or None
+            messages.append({"role": "user", "content": turn.question, "number": number, "at": at, "active_file": file})
+            messages.append({"role": "assistant", "content": answer, "number": number, "at": at, "outcome": outcome})
+        page = {"total": len(exchanges), "limit": limit, "offset": offset}
         return {**await self._answer(session), "messages": messages, **page}
 
     async def show_trace(self) -> dict[str, JSONValue]:
@@ -333,13 +352,13 @@ class _SessionCall:
             raise NotFound(f"the session has no turn {number}", hint=f"it has {len(exchanges)}", code="no_turn")
         return {"number": number, "trace": events.entries_of(turn.outcome)}
 
-    async def rename_session(self) -> dict[str, JSONValue]:
+    async def rename_session(self) -> Mapping[str, object]:
         """Rename a session."""
         title = self.args.text("title")
         renamed = await self.service.run_blocking(lambda: self.chats.store.rename(self.session_id, title))
         return await self._answer(renamed)
 
-    async def fork_session(self) -> dict[str, JSONValue]:
+    async def fork_session(self) -> Mapping[str, object]:
         """Fork a session."""
         upto = self.args.integer_or_default("upto", -1)
         forked = await self.service.run_blocking(
@@ -347,7 +366,7 @@ class _SessionCall:
         )
         return await self._answer(forked)
 
-    async def clear_session(self) -> dict[str, JSONValue]:
+    async def clear_session(self) -> Mapping[str, object]:
         """Restart a session without its history."""
         async with hold_idle_session(self.service, self.chats, self.session_id):
             cleared = await self.service.run_blocking(lambda: self.chats.store.clear(self.session_id))
@@ -364,64 +383,62 @@ class _SessionCall:
             await self.service.run_blocking(lambda: self.chats.conversations.delete(self.session_id))
         return {"deleted": self.session_id}
 
-    async def _answer(self, session: Session) -> dict[str, JSONValue]:
+    async def _answer(self, session: Session) -> Mapping[str, object]:
         (shape,) = await _describe_sessions(self.service, self.chats, session)
         return {"session": shape}
 
 
+def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> CallRoutes[_SessionCall]:
+    async def open_call(request: Request, args: RequestArguments) -> _SessionCall:
+        client, session_id = security.client_of(request.scope), str(request.path_params.get("session_id", ""))
+        client_chats = await service.session_chats(client, args.text("vault"), session_id)
+        return _SessionCall(service=service, chats=client_chats, session_id=session_id, args=args, request=request)
+
+    return CallRoutes(tag=tag, open_call=open_call, needs_setup=needs_setup)
+
+
 def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of sessions."""
-
-    def route(
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        work: Callable[[_SessionCall], Awaitable[dict[str, JSONValue]]],
-        content: Mapping[str, Any],
-        parameters: tuple[Parameter, ...] = (),
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
-            client, vault = security.client_of(request.scope), args.text("vault")
-            session_id = str(request.path_params.get("session_id", ""))
-            client_chats = await service.session_chats(client, vault, session_id)
-            return await work(_SessionCall(service=service, chats=client_chats, session_id=session_id, args=args))
-
-        return bind_route(method, f"/sessions{path}", "sessions", handle, (*parameters, VAULT_PARAMETER), content)
-
-    session_content = json_content({"session": SESSION_SCHEMA})
-    sessions_content = page_content("results", SESSION_SCHEMA)
-    messages_content = page_content("messages", MESSAGE_SCHEMA, session=SESSION_SCHEMA)
+    route, path = _bind_calls(service, "sessions").route, "/sessions/{session_id}"
+    session_content = json_content({"session": SessionRow})
+    sessions_content = page_content("results", SessionRow)
+    messages_content = page_content("messages", MessageRow, session=SessionRow)
     export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
     trace_content = json_content({"number": INTEGER, "trace": TRACE_SCHEMA})
     return (
-        route("GET", "", _SessionCall.list_sessions, sessions_content, (_QUERY, *PAGE_PARAMETERS)),
-        route("POST", "", _SessionCall.begin_session, session_content, (_TITLE, _NEW_SESSION_FILE)),
-        route("GET", "/{session_id}", _SessionCall.read_session, messages_content, PAGE_PARAMETERS),
-        route("GET", "/{session_id}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER,)),
-        route("PATCH", "/{session_id}", _SessionCall.rename_session, session_content, (_NEW_TITLE,)),
-        route("POST", "/{session_id}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO,)),
-        route("POST", "/{session_id}/clear", _SessionCall.clear_session, session_content),
-        route("POST", "/{session_id}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH,)),
-        route("DELETE", "/{session_id}", _SessionCall.delete_session, json_content({"deleted": STRING})),
+        route("GET", "/sessions", _SessionCall.list_sessions, sessions_content, _LIST_PARAMETERS),
+        route("POST", "/sessions", _SessionCall.begin_session, session_content, _NEW_SESSION_PARAMETERS),
+        route("GET", path, _SessionCall.read_session, messages_content, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
+        route("GET", f"{path}/trace", _SessionCall.show_trace, trace_content, (_TURN_NUMBER, VAULT_PARAMETER)),
+        route("PATCH", path, _SessionCall.rename_session, session_content, (_NEW_TITLE, VAULT_PARAMETER)),
+        route("POST", f"{path}/fork", _SessionCall.fork_session, session_content, (_FORK_UPTO, VAULT_PARAMETER)),
+        route("POST", f"{path}/clear", _SessionCall.clear_session, session_content),
+        route("POST", f"{path}/export", _SessionCall.export_session, export_content, (_EXPORT_PATH, VAULT_PARAMETER)),
+        route("DELETE", path, _SessionCall.delete_session, json_content({"deleted": STRING})),
     )
 
 
-async def _describe_sessions(
-    service: JobService, client_chats: ClientChats, *found: Session
-) -> list[dict[str, JSONValue]]:
+async def _describe_sessions(service: JobService, client_chats: ClientChats, *found: Session) -> list[SessionRow]:
     folder = client_chats.conversations.folder
-    rows: list[dict[str, JSONValue]] = []
+    rows: list[SessionRow] = []
     for each in found:  # and the jobs running in it here, without reading the disk
         turn, task = find_running_turn(client_chats, each.id), service.jobs.within(each.id)
-        session_data = each.as_dict()
-        activity: dict[str, JSONValue] = {
+        row: SessionRow = {
+            "id": each.id,
+            "title": each.name,
+            "active_file": each.file or None,
+            "kind": each.kind,
+            "created": each.created.isoformat(timespec="seconds"),
+            "updated": each.updated.isoformat(timespec="seconds"),
+            "turns": each.turns,
+            "forked_from": each.forked_from or None,
             "running": turn and turn.id,
             "task": task and task.subject_id,
             "busy": turn is not None or task is not None,
             "client": client_chats.client,
         }
-        rows.append({"id": each.id, "title": session_data.pop("name"), **session_data, **activity})
-    idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
+        rows.append(row)
+    idle_ids = [row["id"] for row in rows if not row["busy"]]
     held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
@@ -503,7 +520,7 @@ def chat_routes(service: JobService) -> tuple[RouteSpec, ...]:
     path, event_parameters = "/chat/{turn_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
     return (
         *_message_routes(service, "/chat", "chat", by_file_description, _BY_FILE_PARAMETERS),
-        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, background.events_content(STREAM_CONTENT)),
+        bind_route("GET", f"{path}/events", "chat", tell, event_parameters, STREAM_CONTENT),
         bind_route("POST", f"{path}/cancel", "chat", cancel, binding.ANY_VAULT, CANCEL_CONTENT),
         *_message_routes(service, "/sessions/{session_id}/chat", "sessions", by_id_description, _BY_ID_PARAMETERS),
         bind_route("GET", "/agents", "chat", list_agents, binding.ANY_VAULT, AGENTS_CONTENT),
@@ -514,39 +531,11 @@ def _message_routes(
     service: JobService, path: str, tag: str, description: str, parameters: Sequence[Parameter]
 ) -> tuple[RouteSpec, RouteSpec]:
     """List the routes that answer a message: at the end of the turn, and as it happens."""
-    streamed = (*parameters, background.WAIT_PARAMETER)
-    waiting, streaming = _make_turn_start(service, _wait_for_turn), _make_turn_start(service, _tell_turn)
-    summary, stream_summary = "Answer a message.", "Answer a message and stream the events."
-    return (
-        RouteSpec("POST", path, tag, summary, waiting, description, parameters, TURN_CONTENT),
-        RouteSpec(
-            "POST",
-            f"{path}/stream",
-            tag,
-            stream_summary,
-            streaming,
-            description,
-            streamed,
-            background.events_content(STREAM_CONTENT),
-        ),
-    )
-
-
-def _make_turn_start(
-    service: JobService, answer: Callable[[TurnJob, Request, RequestArguments], Awaitable[Response]]
-) -> Handler:
-    async def handle(request: Request, args: RequestArguments) -> Response:
-        session_id = str(request.path_params.get("session_id", ""))
-        try:
-            client, vault = security.client_of(request.scope), args.text("vault")
-            client_chats = await service.session_chats(client, vault, session_id)
-            message = _read_message(client_chats, request, args)
-            turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
-        except SetupError as error:
-            return background.setup_needed_reply(error, request)
-        return await answer(turn, request, args)
-
-    return handle
+    route = _bind_calls(service, tag, needs_setup=True).route
+    streamed, events = (*parameters, background.WAIT_PARAMETER), STREAM_CONTENT
+    waiting = route("POST", path, _SessionCall.answer_message, TURN_CONTENT, parameters)
+    streaming = route("POST", f"{path}/stream", _SessionCall.stream_answer, events, streamed)
+    return replace(waiting, description=description), replace(streaming, description=description)
 
 
 def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
@@ -573,13 +562,6 @@ def _read_message(client_chats: ClientChats, request: Request, args: RequestArgu
             cents=args.integer_or_default("cents", 0),
         ),
     )
-
-
-async def _wait_for_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:
-    """Wait for the end; if the client disconnects, the turn continues."""
-    del args
-    _ = await turn.wait()
-    return turn_reply(turn, request)
 
 
 async def _tell_turn(turn: TurnJob, request: Request, args: RequestArguments) -> Response:

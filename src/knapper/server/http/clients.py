@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from knapper import __version__
 from knapper.config.paired import MAX_DEVICE_CHARS, MAX_NAME_CHARS
@@ -18,7 +19,7 @@ from knapper.server.addresses import PRODUCT
 from knapper.server.http import binding, openapi
 from knapper.server.http.app import Mount
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS
+from knapper.server.http.openapi import INTEGER, STRING
 from knapper.server.security import API_CLIENT, MCP_CLIENT, PAGE_CLIENT, RequestBuckets
 from knapper.vault import access
 from knapper.vault.access import Capability, ClientKind, EditableScope, Outcome
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import WorkerThreads
 
+Credential = Literal["own", "api", "page", "none"]
 TRIES_PER_MINUTE: Final = 10
 """Codes that may be tried on one server, right or wrong and by whomever: they are short enough to type."""
 PAIR_PATH: Final = "/pair"
@@ -61,20 +63,13 @@ _PAIRED_CONTENT: Final = openapi.json_content(
         "instance": {"type": "string", "description": "The server's, as in `/health`."},
     }
 )
-_CODE_CONTENT: Final = openapi.json_content(
-    {
-        "code": STRING,
-        "expires_s": INTEGER,
-        "vault": STRING,
-        "name": {"type": "string", "description": "Empty where the device says it."},
-        "address": STRING,
-        "link": {"type": "string", "description": "Opens the plugin in Obsidian."},
-        "qr": {
-            "type": ["array", "null"],
-            "items": {"type": "string", "pattern": "^[01]+$"},
-            "description": "The link as a QR code, a row a text, 1 for dark; null for an address without HTTPS.",
-        },
-    }
+_CODE_CONTENT: Final = openapi.type_content(
+    credentials.Invitation,
+    qr={
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": "^[01]+$"},
+        "description": "The link as a QR code, a row a text, 1 for dark; null for an address without HTTPS.",
+    },
 )
 _CLIENT_SCHEMA: Final = openapi.object_schema(
     {
@@ -87,38 +82,47 @@ _CLIENT_SCHEMA: Final = openapi.object_schema(
         "revoked": {**_NULLABLE, "description": "When; null while it is good."},
     }
 )
-_OUTCOME: Final[Mapping[str, Any]] = {"enum": [*get_args(Outcome)]}
-_RIGHTS: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "is_read_only": BOOLEAN,
-        "capabilities": {"type": "array", "items": {"enum": [*get_args(Capability)]}},
-        "scope": {"enum": [*get_args(EditableScope)], "description": "Which notes it may change."},
-        "small": {**_OUTCOME, "description": "What becomes of a change to one exact place."},
-        "large": {**_OUTCOME, "description": "What becomes of any other change."},
-        "max_files": {
-            "type": "integer",
-            "description": "How many files it may change at once without a person's word.",
-        },
-        "write": {**STRINGS, "description": "Patterns of what it may change; empty for all."},
-        "read_only": {**STRINGS, "description": "Patterns of what it may not change."},
-        "read": {**STRINGS, "description": "Patterns of what it may read; empty for all."},
-        "hidden": {**STRINGS, "description": "Patterns of what it isn't shown."},
-        "vaults": {**STRINGS, "description": "Vaults that it may open; empty for all."},
-    }
-)
-_PROGRAM_SCHEMA: Final = openapi.object_schema(
-    {
-        "name": STRING,
-        "kind": {"enum": [*get_args(ClientKind)]},
-        "is_configured": {"type": "boolean", "description": "Whether the configuration says what it may do."},
-        "credential": {
-            "enum": ["own", "api", "page", "none"],
-            "description": "What it shows to the server: a token of its own, that of the API, the page's, or none.",
-        },
-        "last_used": {**_NULLABLE, "description": "When it last called, since the server's start."},
-        "rights": _RIGHTS,
-    }
-)
+
+
+class RightsRow(TypedDict):
+    """What a program may see and change."""
+
+    is_read_only: bool
+    capabilities: list[Capability]
+    scope: EditableScope
+    """Which notes it may change."""
+    small: Outcome
+    """What becomes of a change to one exact place."""
+    large: Outcome
+    """What becomes of any other change."""
+    max_files: int
+    """How many files it may change at once without a person's word."""
+    write: list[str]
+    """Patterns of what it may change; empty for all."""
+    read_only: list[str]
+    """Patterns of what it may not change."""
+    read: list[str]
+    """Patterns of what it may read; empty for all."""
+    hidden: list[str]
+    """Patterns of what it isn't shown."""
+    vaults: list[str]
+    """Vaults that it may open; empty for all."""
+
+
+class ProgramRow(TypedDict):
+    """A client that isn't a paired device."""
+
+    name: str
+    kind: ClientKind
+    is_configured: bool
+    """Whether the configuration says what it may do."""
+    credential: Credential
+    """What it shows to the server: a token of its own, that of the API, the page's, or none."""
+    last_used: str | None
+    """When it last called, since the server's start."""
+    rights: RightsRow
+
+
 _REVOKED_CONTENT: Final = openapi.json_content({"revoked": dict(_CLIENT_SCHEMA)})
 _LISTED_CONTENT: Final = openapi.json_content(
     {
@@ -126,12 +130,12 @@ _LISTED_CONTENT: Final = openapi.json_content(
         "total": INTEGER,
         "programs": {
             "type": "array",
-            "items": dict(_PROGRAM_SCHEMA),
+            "items": ProgramRow,
             "description": "Clients that aren't paired devices, with their rights; empty for a paired device.",
         },
     }
 )
-_BUILT_IN_TOKENS: Final[Mapping[str, str]] = {API_CLIENT: "api", MCP_CLIENT: "api", PAGE_CLIENT: "page"}
+_BUILT_IN_TOKENS: Final[Mapping[str, Credential]] = {API_CLIENT: "api", MCP_CLIENT: "api", PAGE_CLIENT: "page"}
 
 
 class PairingService:
@@ -182,7 +186,7 @@ class PairingService:
             "instance": self._instance,
         }
 
-    def make_code(self, args: RequestArguments, own_address: str) -> dict[str, object]:
+    def make_code(self, args: RequestArguments, own_address: str) -> dict[str, JSONValue]:
         """Create a code for a vault.
 
         Raises:
@@ -197,26 +201,26 @@ class PairingService:
         offer = credentials.offer_vault(vault, args.text("name"), PAGE_CLIENT)
         return credentials.Invitation(code=self._codes.new(offer), address=address, offer=offer).as_dict()
 
-    def list_clients(self, client: str, seen: Mapping[str, float]) -> dict[str, JSONValue]:
+    def list_clients(self, client: str, seen: Mapping[str, float]) -> Mapping[str, object]:
         """Return the paired clients: all for the page, with programs and their rights, and for a paired one itself.
 
         Args:
             client: Who asks.
             seen: When clients last called, by name.
         """
-        rows: list[JSONValue] = [
-            dict(each.as_dict(self.clients.last_used(each)))
+        rows = [
+            each.as_dict(self.clients.last_used(each))
             for each in self.clients.list_all()
             if client in {PAGE_CLIENT, each.name}
         ]
         programs = self._list_programs(seen) if client == PAGE_CLIENT else []
         return {"results": rows, "total": len(rows), "programs": programs}
 
-    def _list_programs(self, seen: Mapping[str, float]) -> list[JSONValue]:
+    def _list_programs(self, seen: Mapping[str, float]) -> list[ProgramRow]:
         settings = self._hub.settings
         configured = {client.name for client in settings.clients}
         known = dict.fromkeys([*access.CLIENT_KINDS, *configured])
-        rows: list[JSONValue] = []
+        rows: list[ProgramRow] = []
         for name in known:
             client, seen_at = settings.client(name), seen.get(name)
             last_used = None if seen_at is None else datetime.fromtimestamp(seen_at, UTC).isoformat(timespec="seconds")
@@ -294,7 +298,7 @@ class _ClientRoutes:
             return security.error_reply(error, {"retry-after": str(math.ceil(wait_s))})
         return await self.threads.run("write", lambda: self.service.pair(args))
 
-    async def make_code(self, request: Request, args: RequestArguments) -> dict[str, object]:
+    async def make_code(self, request: Request, args: RequestArguments) -> Mapping[str, object]:
         """Make a code that pairs a device.
 
         For the page: a paired device can't let others in.
@@ -304,7 +308,7 @@ class _ClientRoutes:
         own_address = origin if origin.startswith("http") else str(request.base_url).rstrip("/")
         return await self.threads.run("write", lambda: self.service.make_code(args, own_address))
 
-    async def list_all(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+    async def list_all(self, request: Request, _: RequestArguments) -> Mapping[str, object]:
         """List the paired devices, and the other clients with their rights.
 
         For persons: the page sees all, and what programs may do; a paired device itself.

@@ -242,12 +242,12 @@ class FeedService:
 
 _PARAMETERS: Final = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
 _CONTENT: Final[Mapping[str, Any]] = background.events_content(
-    openapi.stream_content(
-        "`start` comes first, with all that is `waiting` and the `last_change`; then `change` for each in the journal; "
-        "`waiting` for what waits for a person newly or otherwise than before, with its `kind` (`proposal`, `task`, "
-        "`run`) and `id`; `settled` for what doesn't wait any more; and for persons `schedule`, with the `name` of a "
-        "schedule that was changed, and it as /schedules shows it, or null where it was removed."
-    )
+    "FeedEvent",
+    "`start` comes first, with all that is `waiting` and the `last_change`; then `change` for each in the journal; "
+    "`waiting` for what waits for a person newly or otherwise than before, with its `kind` (`proposal`, `task`, "
+    "`run`) and `id`; `settled` for what doesn't wait any more; and for persons `schedule`, with the `name` of a "
+    "schedule that was changed, and it as /schedules shows it, or null where it was removed.",
+    openapi.object_schema({"type": {"enum": ["start", "change", "waiting", "settled", "schedule"]}}),
 )
 
 

@@ -7,12 +7,14 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents.events import BackgroundJobs, BaseEvent, FinalEventSpec
+from knapper.agents.events import BackgroundJobs, BaseEvent, Error, FinalEventSpec
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.index.documents import Filter
+from knapper.index.refresh import RefreshPhase
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.app import Mount
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.app import Hub
-    from knapper.index.refresh import RefreshPhase
     from knapper.jsontypes import JSONValue
     from knapper.server.http.binding import RequestArguments
     from knapper.server.workers import StopSignal, WorkerThreads
@@ -61,7 +62,7 @@ class IndexOutcome(BaseEvent):
     chunks: int = 0
     pending: int = 0
     """Chunks that aren't embedded yet."""
-    problems: list[JSONValue] = field(default_factory=list["JSONValue"])
+    problems: list[JsonValue] = field(default_factory=list[JsonValue])
 
 
 class RefreshCancelled(KnapError):
@@ -206,10 +207,11 @@ _BEGUN_CONTENT: Final = openapi.json_content(
     }
 )
 _EVENTS_CONTENT: Final = background.events_content(
-    openapi.stream_content(
-        "`start` comes first, with job_id and vault; then `progress`, with the phase (`scan`, `read`, `embed`, "
-        "`publish`), `done` and `total`, and `error`; `indexed` comes last, with what was done."
-    )
+    "IndexEvent",
+    "`start` comes first, with job_id and vault; then `progress`, with the phase (`scan`, `read`, `embed`, "
+    "`publish`), `done` and `total`, and `error`; `indexed` comes last, with what was done.",
+    background.start_schema("job_id", "vault"),
+    IndexProgress | Error | IndexOutcome,
 )
 _CANCELLED_CONTENT: Final = openapi.json_content({"job_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 _ACCEPTED_STATUS: Final = 202

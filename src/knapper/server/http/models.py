@@ -7,13 +7,14 @@ import contextlib
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from starlette.requests import Request
+from typing_extensions import TypedDict
 
 from knapper import extras
 from knapper.agents.model import names
-from knapper.agents.model.names import ModelName, ModelServerStatus, Provider
+from knapper.agents.model.names import ModelName, ModelServerStatus, PriceRow, Provider
 from knapper.app import models
 from knapper.config.sections import KEY_PROVIDERS
 from knapper.errors import BadInput, KnapError, SetupError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from knapper.server.http.binding import RequestArguments
 
 
+ModelUse = Literal["main", "fallback", "scout"]
 _TAG: Final = "models"
 _DOLLARS: Final[Mapping[str, Any]] = {"type": ["number", "null"], "description": "Null where no price is known."}
 SPENT_SCHEMA: Final = openapi.object_schema(
@@ -44,28 +46,37 @@ SPENT_SCHEMA: Final = openapi.object_schema(
         "cost_usd": _DOLLARS,
     }
 )
-_PRICE: Final[Mapping[str, Any]] = {
-    "type": ["object", "null"],
-    "description": "US dollars for a million tokens; null where no price is known.",
-    "properties": {"input_usd": {"type": "number"}, "output_usd": {"type": "number"}},
-    "required": ["input_usd", "output_usd"],
-}
+
+
+class ModelRow(TypedDict):
+    """A model that the configuration names."""
+
+    name: str
+    """As `model` of a message takes it."""
+    provider: str
+    use: ModelUse
+    """What the configuration has it for."""
+    has_key: bool
+    """Whether a key is set, or none is needed."""
+    is_local: bool
+    """Whether it runs on this machine."""
+    price: PriceRow | None
+    """US dollars for a million tokens; null where no price is known."""
+
+
+class KeyRow(TypedDict):
+    """Where the key of a provider or a server is."""
+
+    provider: str
+    """Or a server's address."""
+    place: Literal["settings", "keyring", "none"]
+    """Where its key is: in the configuration or a variable, in the keyring, or nowhere."""
+
+
 _MODELS_CONTENT: Final = openapi.json_content(
     {
         "configured": {"type": "string", "description": "The model that answers where none is named; empty for none."},
-        "results": {
-            "type": "array",
-            "items": openapi.object_schema(
-                {
-                    "name": {**STRING, "description": "As `model` of a message takes it."},
-                    "provider": STRING,
-                    "use": {"enum": ["main", "fallback", "scout"], "description": "What the configuration has it for."},
-                    "has_key": {"type": "boolean", "description": "Whether a key is set, or none is needed."},
-                    "is_local": {"type": "boolean", "description": "Whether it runs on this machine."},
-                    "price": _PRICE,
-                }
-            ),
-        },
+        "results": list[ModelRow],
     }
 )
 _LIMIT: Final[Mapping[str, Any]] = {"type": ["integer", "null"], "description": "Null for no limit."}
@@ -94,14 +105,14 @@ _KEYLESS: Final = frozenset({"ollama", "compatible"})
 _LOOPBACK: Final = ("http://localhost", "http://127.0.0.1", "http://[::1]")
 
 
-def _list_models(settings: Settings) -> list[JSONValue]:
+def _list_models(settings: Settings) -> list[ModelRow]:
     """Return a row for each model that the configuration names, once; one that can't be read is left out."""
-    named = (
+    named: tuple[tuple[str, ModelUse], ...] = (
         (settings.model.name, "main"),
         *((name, "fallback") for name in settings.model.fallbacks),
         (settings.agents.scout.model, "scout"),
     )
-    rows: dict[str, JSONValue] = {}
+    rows: dict[str, ModelRow] = {}
     for name, use in named:
         if name and name not in rows:
             try:
@@ -191,22 +202,13 @@ _TRIAL_PARAMETERS: Final = (
     Parameter(name="model", doc="Its name; the configured model where it is left out.", maximum=300),
     VAULT_PARAMETER,
 )
-_KEY_ROW: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "provider": {**STRING, "description": "Or a server's address."},
-        "place": {
-            "enum": ["settings", "keyring", "none"],
-            "description": "Where its key is: in the configuration or a variable, in the keyring, or nowhere.",
-        },
-    }
-)
 _KEYS_CONTENT: Final = openapi.json_content(
     {
-        "results": {"type": "array", "items": dict(_KEY_ROW)},
+        "results": list[KeyRow],
         "has_keyring": {**BOOLEAN, "description": "Whether this machine has a keyring that answers."},
     }
 )
-_KEPT_CONTENT: Final = openapi.json_content(dict(_KEY_ROW["properties"]))
+_KEPT_CONTENT: Final = openapi.type_content(KeyRow)
 _PROBLEM: Final[Mapping[str, Any]] = {
     "type": ["object", "null"],
     "description": "Why it didn't answer; null where it did.",
@@ -254,7 +256,7 @@ class _ModelRoutes:
     hub: Hub
     service: JobService
 
-    async def list_models(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+    async def list_models(self, request: Request, _: RequestArguments) -> Mapping[str, object]:
         """List the configured models with their prices.
 
         No server is asked. Only for persons.
@@ -273,7 +275,7 @@ class _ModelRoutes:
         client_chats = await self.service.session_chats(client, vault, session_id)
         return await self.service.run_blocking(lambda: _describe_usage(client_chats, session_id))
 
-    async def list_keys(self, request: Request, _: RequestArguments) -> dict[str, JSONValue]:
+    async def list_keys(self, request: Request, _: RequestArguments) -> Mapping[str, object]:
         """List whose keys are set, and where.
 
         No key is told, nor any part of one. Only for persons.
@@ -281,7 +283,7 @@ class _ModelRoutes:
         security.check_person(self.hub.settings, request.scope, _WHAT_SEE)
         return await self.service.run_blocking(lambda: _list_keys(self.hub.settings))
 
-    async def keep(self, request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+    async def keep(self, request: Request, args: RequestArguments) -> KeyRow:
         """Keep a key in the system's keyring, or remove it there.
 
         It is sent to that provider, or the server at that address, alone. Only for persons.
@@ -315,7 +317,7 @@ class _ModelRoutes:
         return await workers.run_unless_disconnected(request.receive, trial)
 
 
-def _list_keys(settings: Settings) -> dict[str, JSONValue]:
+def _list_keys(settings: Settings) -> Mapping[str, object]:
     # Of servers that the configured models are at, each once; Ollama's takes no key.
     addresses: dict[str, None] = {}
     for name in ("", *settings.model.fallbacks, settings.agents.scout.model):
@@ -323,7 +325,7 @@ def _list_keys(settings: Settings) -> dict[str, JSONValue]:
             model = models.resolve_models(settings, name)[0]
             if model.base_url and model.provider != "ollama":
                 addresses[model.base_url] = None
-    rows: list[JSONValue] = [_describe_key(settings, name) for name in (*KEY_PROVIDERS, *addresses)]
+    rows = [_describe_key(settings, name) for name in (*KEY_PROVIDERS, *addresses)]
     has_keyring = False
     with contextlib.suppress(SetupError, ImportError):
         names.store_key(_PROBE_NAME, "")
@@ -331,7 +333,7 @@ def _list_keys(settings: Settings) -> dict[str, JSONValue]:
     return {"results": rows, "has_keyring": has_keyring}
 
 
-def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
+def _describe_key(settings: Settings, name: str) -> KeyRow:
     keys = models.configured_keys(settings)
     own = keys.configured_model
     own_name = (own.base_url or own.provider) if own else ""
@@ -340,7 +342,7 @@ def _describe_key(settings: Settings, name: str) -> dict[str, JSONValue]:
     return {"provider": name, "place": "keyring" if names.read_keyring(name) else "none"}
 
 
-def _keep_key(settings: Settings, args: RequestArguments) -> dict[str, JSONValue]:
+def _keep_key(settings: Settings, args: RequestArguments) -> KeyRow:
     # Neither value is quoted in an error: somebody may paste the key into the wrong field.
     name, key = args.text("provider").strip().rstrip("/"), args.text("key").strip()
     is_address = name.startswith(("http://", "https://")) and name.isprintable() and " " not in name

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from knapper import __version__
+from knapper.agents.events import BaseEvent
 from knapper.errors import StorageError
 from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
 from knapper.server import security, workers
@@ -79,7 +80,7 @@ def make_document(
     schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
     for route in routes:
         if isinstance(route, BoundRoute) and route.operation is not None:
-            operation = {name: _resolve_types(part) for name, part in route.operation().items()}
+            operation = {name: _resolve_types(part, schemas) for name, part in route.operation().items()}
             paths.setdefault(_path_in_document(route.path), {})[route.method.lower()] = operation
     for face in faces:
         described_route, shared = describe_tool_route(face, table, vaults)
@@ -250,16 +251,16 @@ def make_route(spec: RouteSpec) -> BoundRoute:
     return BoundRoute(spec.method, spec.path, endpoint, lambda: _describe_operation(spec))
 
 
-def page_content(name: str, row: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+def page_content(name: str, row: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - schemas, or types
     """Describe a page of a list as JSON.
 
     Args:
         name: The field with the rows.
-        row: The schema of one of them.
-        more: The schemas of other fields, by name.
+        row: The schema or the type of one of them.
+        more: The schemas or types of other fields, by name.
     """
     counts: dict[str, Any] = dict.fromkeys(("total", "limit", "offset"), INTEGER)
-    return json_content({name: {"type": "array", "items": dict(row)}, **counts, **more})
+    return json_content({name: {"type": "array", "items": row}, **counts, **more})
 
 
 def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,22 +268,30 @@ def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {_JSON: {"schema": object_schema({"success": {"const": True}, **properties})}}
 
 
-def type_content(kind: Any, **narrowed: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+def type_content(kind: Any, **more: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
     """Describe a reply as JSON, by its type: a TypedDict or a dataclass, whose fields' docstrings describe them.
 
     Args:
-        kind: The type.
-        narrowed: The schemas of fields that are narrower in a good reply than in the type, by name.
+        kind: The type, or a function that imports it.
+        more: The schemas of fields that the reply has beside, or that are narrower in it than in the type, by name.
     """
-    return {_JSON: {"schema": _ReplyType(kind, {"success": {"const": True}, **narrowed})}}
+    return {_JSON: {"schema": ExtendedType(kind, {"success": {"const": True}, **more})}}
 
 
 @dataclass(frozen=True, slots=True)
-class _ReplyType:
-    """The type of a whole reply, in the place of its schema."""
+class ExtendedType:
+    """A type in the place of its schema, with fields beside; see `type_content`."""
 
     kind: Any
-    narrowed: Mapping[str, Any]
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSchema:
+    """A schema that stands once in the document, by its name, and that others refer to."""
+
+    name: str
+    schema: Any
 
 
 class _ReplySchemaWriter(GenerateJsonSchema):
@@ -298,6 +307,8 @@ class _ReplySchemaWriter(GenerateJsonSchema):
         if not issubclass(shape, Record):
             return _describe_fields(described, shape)
         properties, names = described["properties"], shape.shown_names()
+        if issubclass(shape, BaseEvent):
+            properties["type"], names = {"const": shape.kind}, ("type", *names)
         for name in set(names) - properties.keys():
             getter = getattr(shape, name).fget
             doc = (inspect.getdoc(getter) or "").removeprefix("Return ")
@@ -337,16 +348,25 @@ def _describe_fields(schema: dict[str, Any], shape: type) -> dict[str, Any]:
     return schema
 
 
-def _resolve_types(node: Any) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
-    """Replace the types in a part of the document, and functions that import one, by their schemas."""
-    if isinstance(node, _ReplyType):
-        schema = _resolve_types(node.kind)
-        required = dict.fromkeys(["success", *schema["required"]])
-        return {**schema, "properties": {**schema["properties"], **node.narrowed}, "required": [*required]}
+def _resolve_types(node: Any, named: dict[str, JSONValue]) -> Any:  # noqa: ANN401 - a part of the document, or a type in its place
+    """Replace the types in a part of the document, and functions that import one, by their schemas.
+
+    Args:
+        node: The part.
+        named: The schemas that the document has by their names; those that are new are added.
+    """
+    if isinstance(node, NamedSchema):
+        if node.name not in named:
+            named[node.name] = _resolve_types(node.schema, named)
+        return {"$ref": f"{_SCHEMA_REF}{node.name}"}
+    if isinstance(node, ExtendedType):
+        schema, more = _resolve_types(node.kind, named), _resolve_types(node.more, named)
+        required = dict.fromkeys([*more, *schema["required"]])
+        return {**schema, "properties": {**schema["properties"], **more}, "required": [*required]}
     if is_object(node):
-        return {name: _resolve_types(part) for name, part in node.items()}
+        return {name: _resolve_types(part, named) for name, part in node.items()}
     if is_sequence(node):
-        return [_resolve_types(part) for part in node]
+        return [_resolve_types(part, named) for part in node]
     if node is None or isinstance(node, str | int | float):
         return node
     if isinstance(node, FunctionType):
@@ -375,13 +395,15 @@ def _inline_definitions(node: JSONValue, definitions: JSONValue) -> JSONValue:
     return {**definition, **parts} if is_object(definition) else parts
 
 
-def stream_content(event_order: str) -> dict[str, Any]:
+def stream_content(event_order: str, data: NamedSchema) -> dict[str, Any]:
     """Describe a stream of events.
 
     Args:
-        event_order: The events and their order.
+        event_order: The events and their order, in words.
+        data: The schema of their data.
     """
-    fields = {"id": STRING, "event": STRING, "data": {**STRING, "contentMediaType": _JSON}}
+    data_schema = {**STRING, "contentMediaType": _JSON, "contentSchema": data}
+    fields = {"id": STRING, "event": STRING, "data": data_schema}
     text = f"One of the events; its data is JSON, whose `type` is the event's name. {event_order}"
     return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
 

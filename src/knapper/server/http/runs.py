@@ -4,52 +4,189 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.errors import ConflictError, NotFound, SetupError
+from knapper.errors import ConflictError, NotFound
 from knapper.server import security
-from knapper.server.http import background, openapi
-from knapper.server.http.background import ServerSentEvent
+from knapper.server.http import background
+from knapper.server.http.background import CallRoutes, ServerSentEvent
 from knapper.server.http.binding import PAGE_PARAMETERS, VAULT_PARAMETER, Parameter
-from knapper.server.http.job_schemas import (
-    ANSWER_CONTENT,
-    ANSWER_PARAMETER,
-    CANCEL_RUN_CONTENT,
-    DELETE_CONTENT,
-    EXPORT_CONTENT,
-    EXPORT_TO_PARAMETER,
-    LIMIT_PARAMETERS,
-    NEW_RUN_PARAMETERS,
-    NODE_CONTENT,
-    OPTIONS_CONTENT,
-    RESUME_PARAMETERS,
-    RUN_CONTENT,
-    RUN_DETAIL_CONTENT,
-    RUN_STREAM_CONTENT,
-    RUNS_CONTENT,
-    STALE_CONTENT,
-    USED_NOTES_CONTENT,
+from knapper.server.http.models import SPENT_SCHEMA
+from knapper.server.http.openapi import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    STRINGS,
+    ExtendedType,
+    RouteSpec,
+    json_content,
+    object_schema,
+    page_content,
+    type_content,
 )
-from knapper.server.http.openapi import RouteSpec
 from knapper.tools import answers
 from knapper.tools.context import SCRIPT_PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
-    from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
+    from knapper.agents.runs.model import NodeDetails, RunDone, RunEvent, RunRecord
     from knapper.agents.runs.service import RunDetails
     from knapper.app.client_runs import ClientRuns, PreparedRun
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
     from knapper.server.http.binding import RequestArguments
 
+
+def _of_runs(name: str) -> Callable[[], Any]:
+    """Return a function that imports a type of runs, for which a server's start needn't wait."""
+
+    def load() -> Any:  # noqa: ANN401 - a type
+        from knapper.agents.runs import model  # noqa: PLC0415 - only the document needs it
+
+        return getattr(model, name)
+
+    return load
+
+
+LIMIT_PARAMETERS: Final = (
+    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", maximum=8),
+    Parameter(name="nodes", doc="Nodes at most.", kind="count", minimum=1, maximum=500),
+    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", minimum=0.01, maximum=1_440),
+    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", maximum=10**9),
+    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", maximum=10**6),
+)
+"""Whoever isn't a person may only lower what the owner configured."""
+ANSWER_PARAMETERS: Final = (
+    Parameter(
+        name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", required=True, maximum=20_000
+    ),
+    VAULT_PARAMETER,
+)
+EXPORT_PARAMETERS: Final = (
+    Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", required=True),
+    VAULT_PARAMETER,
+)
+NEW_RUN_PARAMETERS: Final = (
+    Parameter(name="task", doc="What is to be done.", required=True, maximum=50_000),
+    Parameter(name="strategy", doc="How it is split and done; see /runs/options.", maximum=40),
+    Parameter(name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"),
+    Parameter(
+        name="profile",
+        doc="What else scripts may read, where the owner configured any.",
+        choices=SCRIPT_PROFILES,
+    ),
+    Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag"),
+    Parameter(name="model", doc="Another model than the configured one; only a person may name any.", maximum=200),
+    Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200),
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
+RESUME_PARAMETERS: Final = (
+    Parameter(
+        name="replay",
+        doc="`stale` does again what read notes that have changed, a node's id that and all below.",
+        maximum=200,
+    ),
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
+
+_IS_LIVE: Final[Mapping[str, Any]] = {
+    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."}
+}
+_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
+    "asks": {**INTEGER, "description": "Questions to a person that nobody has answered."}
+}
+_CITATION: Final = object_schema(
+    {
+        "vault": STRING,
+        "path": STRING,
+        "heading": STRING,
+        "start_line": INTEGER,
+        "end_line": INTEGER,
+        "hash": STRING,
+    }
+)
+_ANSWER_FIELDS: Final[Mapping[str, Any]] = {
+    "citations": {"type": "array", "items": _CITATION},
+    "removed": {
+        "type": "array",
+        "items": object_schema({"citation": STRING, "reason": STRING}),
+        "description": "Citations that were dropped, each with the reason.",
+    },
+    "usage": SPENT_SCHEMA,
+}
+RUN_CONTENT: Final = type_content(_of_runs("RunRow"), **_IS_LIVE)
+RUNS_CONTENT: Final = page_content("results", ExtendedType(_of_runs("RunRow"), {**_IS_LIVE, **_OPEN_QUESTIONS}))
+RUN_DETAIL_CONTENT: Final = type_content(
+    _of_runs("RunWithNodes"),
+    **_IS_LIVE,
+    **_ANSWER_FIELDS,
+    checkpoints={
+        "type": "array",
+        "items": _of_runs("CheckpointEvent"),
+        "description": "What it asks a person, and nobody has answered.",
+    },
+)
+NODE_CONTENT: Final = type_content(_of_runs("NodeDetails"), **_ANSWER_FIELDS)
+USED_NOTES_CONTENT: Final = json_content(
+    {
+        "id": STRING,
+        "notes": {"type": "array", "items": _of_runs("UsedNote"), "description": "Each once; cited ones first."},
+    }
+)
+STALE_CONTENT: Final = json_content(
+    {
+        "id": STRING,
+        "stale": {
+            "type": "object",
+            "additionalProperties": STRINGS,
+            "description": "By the nodes' ids, the notes that have changed since.",
+        },
+    }
+)
+EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
+ANSWER_CONTENT: Final = json_content({"id": STRING, "run": STRING, "node": STRING, "answer": {"type": "object"}})
+CANCEL_RUN_CONTENT: Final = json_content(
+    {"id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN, "state": _of_runs("RunState")}
+)
+DELETE_CONTENT: Final = json_content({"deleted": STRING})
+OPTIONS_CONTENT: Final = json_content(
+    {
+        "strategies": {
+            "type": "array",
+            "items": object_schema({"name": STRING, "summary": STRING, "own": BOOLEAN}),
+        },
+        "strategy": {"type": "string", "description": "The one that is taken where none is said."},
+        "code_mode": BOOLEAN,
+        "profiles": STRINGS,
+        "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
+        "ranges": {
+            "type": "object",
+            "additionalProperties": object_schema({"least": {"type": "number"}, "most": {"type": "number"}}),
+        },
+        "model": {"type": ["string", "null"], "description": "The configured model; null where there is none."},
+        "model_hint": STRING,
+        "sandbox_ready": {
+            "type": ["boolean", "null"],
+            "description": "False where scripts have to be prepared first; null where they can't be run here.",
+        },
+        "sandbox_hint": STRING,
+    }
+)
+RUN_STREAM_CONTENT: Final = background.events_content(
+    "RunEvent",
+    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `notice`, `usage` and "
+    "`error`, as they happen; `run_done` comes last, with the answer.",
+    background.start_schema("run_id", "task"),
+    _of_runs("RunEvent"),
+)
 
 T = TypeVar("T")
 MOST_RUNS: Final = 8
@@ -207,11 +344,11 @@ class _RunCall:
         """Return whether a run goes on, here or in another process."""
         return run.state in {"pending", "running"} or self.jobs.running_job(run.id) is not None
 
-    def describe(self, run: RunRecord) -> dict[str, JSONValue]:
+    def describe(self, run: RunRecord) -> Mapping[str, object]:
         """Return a run in brief, and whether it goes on."""
         return {**run.brief(), "is_live": self.is_live(run)}
 
-    async def start(self, ready: Callable[[], PreparedRun]) -> dict[str, JSONValue]:
+    async def start(self, ready: Callable[[], PreparedRun]) -> Mapping[str, object]:
         """Start a run in the background, and return it at once."""
         return self.describe(await self.jobs.begin(ready))
 
@@ -219,7 +356,7 @@ class _RunCall:
         """Show the options of a run."""
         return await self.blocking(self.runs.options)
 
-    async def list_runs(self) -> dict[str, JSONValue]:
+    async def list_runs(self) -> Mapping[str, object]:
         """List runs."""
         limit, offset = self.args.page()
 
@@ -228,10 +365,10 @@ class _RunCall:
             return page_runs, total, self.runs.count_questions(page_runs)
 
         page_runs, total, question_counts = await self.blocking(read_page)
-        rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
+        rows = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
         return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
-    async def begin_run(self) -> dict[str, JSONValue]:
+    async def begin_run(self) -> Mapping[str, object]:
         """Start a run.
 
         Replies at once; follow the run at /runs/{run_id}/events. Only persons may raise limits.
@@ -251,15 +388,15 @@ class _RunCall:
         )
         return await self.start(lambda: self.runs.prepare_new(run_request))
 
-    async def show_run(self) -> dict[str, JSONValue]:
+    async def show_run(self) -> Mapping[str, object]:
         """Show a run."""
         run_view, questions = await self.blocking(
             lambda: (self.runs.show(self.run_id), self.runs.questions(self.run_id))
         )
-        rows: list[JSONValue] = [question.as_dict() for question in questions]
+        rows = [question.as_dict() for question in questions]
         return {**run_view.as_dict(), "is_live": self.is_live(run_view.run), "checkpoints": rows}
 
-    async def show_node(self) -> dict[str, JSONValue]:
+    async def show_node(self) -> NodeDetails:
         """Show a node."""
         node_id = str(self.request.path_params["node_id"])
         return (await self.blocking(lambda: self.runs.node(self.run_id, node_id))).as_dict()
@@ -301,7 +438,7 @@ class _RunCall:
         notes_by_node = await self.blocking(lambda: self.runs.stale(self.run_id))
         return {"id": self.run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
 
-    async def resume_run(self) -> dict[str, JSONValue]:
+    async def resume_run(self) -> Mapping[str, object]:
         """Resume a run.
 
         Finished work isn't paid for again. Replies at once.
@@ -351,55 +488,35 @@ class _RunCall:
         return (await self.blocking(lambda: self.runs.answer(self.run_id, checkpoint, word))).as_dict()
 
 
-if TYPE_CHECKING:
-    RunHandler = Callable[[_RunCall], Awaitable[Response | dict[str, JSONValue]]]
-    """Does what a route is for; its docstring says it in the document."""
-
 _ACCEPTED_STATUS: Final = 202
-_BY_VAULT: Final = (VAULT_PARAMETER,)
 
 
 def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of runs."""
     run_jobs = RunJobs(service)
 
-    def route(
-        method: Literal["GET", "POST", "DELETE"],
-        path: str,
-        work: RunHandler,
-        content: Mapping[str, Any],
-        parameters: Sequence[Parameter] = _BY_VAULT,
-        status: int = 200,
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> Response | dict[str, JSONValue]:
-            run_id = str(request.path_params.get("run_id", ""))
-            try:
-                client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
-                return await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
-            except SetupError as error:
-                return background.setup_needed_reply(error, request)
+    async def open_call(request: Request, args: RequestArguments) -> _RunCall:
+        client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
+        run_id = str(request.path_params.get("run_id", ""))
+        return _RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request)
 
-        spec = openapi.bind_route(method, f"/runs{path}", "runs", handle, parameters, content)
-        return replace(spec, status=status)
-
-    events_content = background.events_content(RUN_STREAM_CONTENT)
+    route = CallRoutes(tag="runs", open_call=open_call, needs_setup=True).route
     event_parameters = (*background.EVENT_PARAMETERS, VAULT_PARAMETER)
-    checkpoint_path = "/{run_id}/checkpoints/{checkpoint_id}"
+    checkpoint_path = "/runs/{run_id}/checkpoints/{checkpoint_id}"
     return (
-        route("GET", "/options", _RunCall.show_options, OPTIONS_CONTENT),
-        route("GET", "", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
-        route("POST", "", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
-        route("GET", "/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
-        route("DELETE", "/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
-        route("GET", "/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
-        route("GET", "/{run_id}/events", _RunCall.stream_run, events_content, event_parameters),
-        route("GET", "/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
-        route("GET", "/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
-        route("POST", "/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
-        route("POST", "/{run_id}/cancel", _RunCall.cancel_run, CANCEL_RUN_CONTENT),
-        route("POST", "/{run_id}/export", _RunCall.export_run, EXPORT_CONTENT, (EXPORT_TO_PARAMETER, VAULT_PARAMETER)),
-        route("POST", checkpoint_path, _RunCall.answer_checkpoint, ANSWER_CONTENT, (ANSWER_PARAMETER, VAULT_PARAMETER)),
+        route("GET", "/runs/options", _RunCall.show_options, OPTIONS_CONTENT),
+        route("GET", "/runs", _RunCall.list_runs, RUNS_CONTENT, (*PAGE_PARAMETERS, VAULT_PARAMETER)),
+        route("POST", "/runs", _RunCall.begin_run, RUN_CONTENT, NEW_RUN_PARAMETERS, _ACCEPTED_STATUS),
+        route("GET", "/runs/{run_id}", _RunCall.show_run, RUN_DETAIL_CONTENT),
+        route("DELETE", "/runs/{run_id}", _RunCall.delete_run, DELETE_CONTENT),
+        route("GET", "/runs/{run_id}/nodes/{node_id}", _RunCall.show_node, NODE_CONTENT),
+        route("GET", "/runs/{run_id}/events", _RunCall.stream_run, RUN_STREAM_CONTENT, event_parameters),
+        route("GET", "/runs/{run_id}/notes", _RunCall.list_used_notes, USED_NOTES_CONTENT),
+        route("GET", "/runs/{run_id}/stale", _RunCall.show_stale_nodes, STALE_CONTENT),
+        route("POST", "/runs/{run_id}/resume", _RunCall.resume_run, RUN_CONTENT, RESUME_PARAMETERS, _ACCEPTED_STATUS),
+        route("POST", "/runs/{run_id}/cancel", _RunCall.cancel_run, CANCEL_RUN_CONTENT),
+        route("POST", "/runs/{run_id}/export", _RunCall.export_run, EXPORT_CONTENT, EXPORT_PARAMETERS),
+        route("POST", checkpoint_path, _RunCall.answer_checkpoint, ANSWER_CONTENT, ANSWER_PARAMETERS),
     )
 
 

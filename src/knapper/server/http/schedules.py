@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import time
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from starlette.requests import Request
 
 from knapper.agents import stages as stored_schedules
-from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduledRun, Stage
+from knapper.agents.stages import WEEKDAYS, Cadence, Schedule, ScheduleRow, Stage
 from knapper.app import clients, schedules
 from knapper.errors import ConflictError, NotFound, RefusedError
 from knapper.server import security
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
+from knapper.server.http.background import CallRoutes
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter, count_parameter
-from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, RouteSpec
+from knapper.server.http.openapi import INTEGER, STRING
+from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from starlette.types import Scope
 
@@ -37,21 +38,13 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("knapper.server.http.schedules")
 _CREATED: Final = 201
 _ACCEPTED: Final = 202
-_FIELDS: Final[Mapping[str, str]] = {
-    "agent": "agent",
-    "cadence": "cadence",
-    "at": "at",
-    "weekday": "weekday",
-    "folder": "folder",
-    "client": "client",
+_FIELD_NAMES: Final[Mapping[str, str]] = {
     "tokens": "max_tokens",
     "minutes": "max_minutes",
-    "results": "results",
-    "max_open": "max_open",
     "apply": "may_apply",
     "paused": "is_paused",
 }
-"""A schedule's fields, by the names of the parameters that set them."""
+"""A schedule's fields, by the names of the parameters that set them, where the two differ."""
 _NAME_PARAMETER: Final = Parameter(
     name="name", doc="Small letters, digits and hyphens; the agent's name where it is left out.", maximum=40
 )
@@ -79,34 +72,13 @@ _CHANGE_PARAMETERS: Final = (
     *_EDIT_PARAMETERS,
     VAULT_PARAMETER,
 )
-_BY_VAULT: Final = (VAULT_PARAMETER,)
-_SCHEDULE_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {
-        "name": STRING,
-        "agent": STRING,
-        "when": {"type": "string", "description": "In words."},
-        "cadence": {"enum": [*get_args(Cadence)]},
-        "at": STRING,
-        "weekday": {"enum": [*WEEKDAYS]},
-        "folder": STRING,
-        "next": {
-            "type": ["string", "null"],
-            "description": "When it is due, by the server's clock; null while it is paused, or waits for a change.",
-        },
-        "paused": BOOLEAN,
-        "client": STRING,
-        "tokens": INTEGER,
-        "minutes": INTEGER,
-        "results": STRING,
-        "max_open": INTEGER,
-        "apply": BOOLEAN,
-        "last": ScheduledRun | None,
-        "runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."},
-    }
+_SCHEDULE: Final = openapi.ExtendedType(
+    ScheduleRow,
+    {"runs": {"type": "array", "items": STRING, "description": "Its latest runs, whose open proposals count."}},
 )
-_ONE_CONTENT: Final = openapi.json_content({"schedule": dict(_SCHEDULE_SCHEMA)})
+_ONE_CONTENT: Final = openapi.json_content({"schedule": _SCHEDULE})
 _LIST_CONTENT: Final = openapi.json_content(
-    {"results": {"type": "array", "items": dict(_SCHEDULE_SCHEMA)}, "total": INTEGER, "now": STRING}
+    {"results": {"type": "array", "items": _SCHEDULE}, "total": INTEGER, "now": STRING}
 )
 _DELETED_CONTENT: Final = openapi.json_content({"deleted": STRING})
 _PROBLEM_SCHEMA: Final = openapi.object_schema({"name": STRING, "error": STRING, "hint": STRING})
@@ -191,14 +163,14 @@ class _ScheduleCall:
     name: str
     """Empty where the path names no schedule."""
 
-    async def list_visible(self) -> dict[str, JSONValue]:
+    async def list_visible(self) -> Mapping[str, object]:
         """List schedules.
 
         For persons, from whom nothing may be hidden that a schedule's agent sees. `/events` tells of changes.
         """
         visible = await self.threads.run("read", lambda: schedules.list_visible(self.hub, self.client, self.vault))
         now = stored_schedules.wall_clock()
-        rows: list[JSONValue] = [describe(one) for one in visible]
+        rows = [describe(one) for one in visible]
         return {"results": rows, "total": len(rows), "now": now.isoformat(timespec="seconds")}
 
     async def show_options(self) -> dict[str, JSONValue]:
@@ -338,11 +310,6 @@ class _ScheduleCall:
             )
 
 
-if TYPE_CHECKING:
-    _Handler = Callable[[_ScheduleCall], Awaitable[dict[str, JSONValue]]]
-    """Does what a route is for; its docstring says it in the document."""
-
-
 def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], ScheduleRunner]) -> Mount:
     """Create the mount for ``/schedules``.
 
@@ -353,55 +320,45 @@ def mount_schedules(hub: Hub, threads: WorkerThreads, open_runner: Callable[[], 
     """
     service = ScheduleService(open_runner=open_runner)
 
-    def route(
-        method: Literal["GET", "POST", "PATCH", "DELETE"],
-        path: str,
-        work: _Handler,
-        content: Mapping[str, Any] = _ONE_CONTENT,
-        parameters: Sequence[Parameter] = _BY_VAULT,
-        status: int = 200,
-    ) -> RouteSpec:
-        @functools.wraps(work)
-        async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
-            security.check_person(hub.settings, request.scope, "schedule agents")
-            client = security.client_of(request.scope)
-            vault = hub.name_for(client, args.text("vault"))
-            call = _ScheduleCall(
-                service=service,
-                hub=hub,
-                threads=threads,
-                client=client,
-                vault=vault,
-                store=await threads.run("read", lambda: schedules.open_schedules(hub, vault)),
-                args=args,
-                scope=request.scope,
-                name=str(request.path_params.get("name", "")),
-            )
-            return await work(call)
+    async def open_call(request: Request, args: RequestArguments) -> _ScheduleCall:
+        security.check_person(hub.settings, request.scope, "schedule agents")
+        client = security.client_of(request.scope)
+        vault = hub.name_for(client, args.text("vault"))
+        return _ScheduleCall(
+            service=service,
+            hub=hub,
+            threads=threads,
+            client=client,
+            vault=vault,
+            store=await threads.run("read", lambda: schedules.open_schedules(hub, vault)),
+            args=args,
+            scope=request.scope,
+            name=str(request.path_params.get("name", "")),
+        )
 
-        spec = openapi.bind_route(method, f"/schedules{path}", "schedules", handle, parameters, content)
-        return replace(spec, status=status)
-
+    route = CallRoutes(tag="schedules", open_call=open_call).route
     specs = (
-        route("GET", "/options", _ScheduleCall.show_options, _OPTIONS_CONTENT),
-        route("GET", "", _ScheduleCall.list_visible, _LIST_CONTENT),
-        route("POST", "", _ScheduleCall.add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
-        route("PATCH", "/{name}", _ScheduleCall.change, _ONE_CONTENT, _CHANGE_PARAMETERS),
-        route("DELETE", "/{name}", _ScheduleCall.remove, _DELETED_CONTENT),
-        route("POST", "/{name}/run", _ScheduleCall.run_now, status=_ACCEPTED),
-        route("POST", "/{name}/cancel", _ScheduleCall.cancel),
+        route("GET", "/schedules/options", _ScheduleCall.show_options, _OPTIONS_CONTENT),
+        route("GET", "/schedules", _ScheduleCall.list_visible, _LIST_CONTENT),
+        route("POST", "/schedules", _ScheduleCall.add, _ONE_CONTENT, _NEW_PARAMETERS, _CREATED),
+        route("PATCH", "/schedules/{name}", _ScheduleCall.change, _ONE_CONTENT, _CHANGE_PARAMETERS),
+        route("DELETE", "/schedules/{name}", _ScheduleCall.remove, _DELETED_CONTENT),
+        route("POST", "/schedules/{name}/run", _ScheduleCall.run_now, _ONE_CONTENT, status=_ACCEPTED),
+        route("POST", "/schedules/{name}/cancel", _ScheduleCall.cancel, _ONE_CONTENT),
     )
     return Mount(routes=[*map(openapi.make_route, specs)], lifespan=service.lifespan)
 
 
 def describe(schedule: Schedule) -> dict[str, JSONValue]:
     """Return a schedule as the routes and the feed show it."""
-    return {**schedule.as_dict(stored_schedules.wall_clock()), "runs": [*schedule.runs]}
+    return answers.as_json({**schedule.as_dict(stored_schedules.wall_clock()), "runs": [*schedule.runs]})
 
 
 def _read_fields(args: RequestArguments) -> dict[str, Any]:
     given = args.non_null_values()
-    fields: dict[str, Any] = {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
+    fields: dict[str, Any] = {
+        _FIELD_NAMES.get(name, name): value for name, value in given.items() if name not in {"name", "vault"}
+    }
     if "at" in fields:
         at: time = stored_schedules.parse_time(args.text("at"))
         fields["at"] = at

@@ -3,55 +3,284 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents.pipeline import scopes, store
+from knapper.agents.pipeline import records, scopes, store
+from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.agents.sessions import store as sessions_store
-from knapper.app.clients import TaskOrder
-from knapper.errors import KnapError, NotFound, RefusedError, SetupError
+from knapper.app.clients import PresetOverrides, TaskOrder
+from knapper.config.editing import SETTINGS_BY_NAME
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.jsontypes import Record, list_or_empty
 from knapper.server import security
 from knapper.server.http import background, binding, openapi
-from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments
-from knapper.server.http.job_schemas import (
-    CANCEL_TASK_CONTENT,
-    CONTEXT_CONTENT,
-    CONTEXT_PARAMETERS,
-    DEFAULTS_CONTENT,
-    NUMBER_RANGES,
-    OUTCOME_CONTENT,
-    PRESET_PARAMETERS,
-    PRESET_SCHEMA,
-    SWITCH_PARAMETERS,
-    SWITCHES_CONTENT,
-    TASK_PARAMETERS,
-    TASK_STREAM_CONTENT,
-    check_task_or_answer,
-    read_switches,
-    read_task_order,
-)
-from knapper.server.http.openapi import STRING, RouteSpec
+from knapper.server.http.background import CallRoutes
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter, RequestArguments, count_parameter
+from knapper.server.http.openapi import BOOLEAN, INTEGER, STRING, STRINGS, RouteSpec
 from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, JobEventSink
     from knapper.agents.pipeline.context import TaskRequest
     from knapper.agents.pipeline.records import PipelineOutcome
     from knapper.agents.pipeline.service import PipelineService
-    from knapper.agents.pipeline.store import PausedRun, Preset
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.app.pipelines import ClientPipelines
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
     from knapper.tools.context import Context
+
+
+_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
+_RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
+OUTCOME_CONTENT: Final = openapi.type_content(
+    records.PipelineOutcome,
+    state={"enum": ["complete", "asked", "cancelled"]},  # all others come with an error
+    question={
+        "type": ["object", "null"],
+        "description": "What the person is asked; `run_id` and `answer` continue the run.",
+        "properties": {"question": STRING, "options": {"type": "array"}},
+    },
+)
+TASK_STREAM_CONTENT: Final = background.events_content(
+    "TaskEvent",
+    "`start` comes first, with run_id and task; then `progress`, `round` (of the scout), `selection`, `sources`, "
+    "`context`, `navigate`, `notice`, `debug`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and "
+    "`error`, as they happen; "
+    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events continues it.",
+    background.start_schema("run_id", "task"),
+    records.PipelineEvent,
+)
+CANCEL_TASK_CONTENT: Final = openapi.json_content(
+    {
+        "run_id": STRING,
+        "cancelled": BOOLEAN,
+        "ended": BOOLEAN,
+        "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
+    }
+)
+CONTEXT_CONTENT: Final = openapi.json_content(
+    {
+        "notes": {
+            "type": "array",
+            "description": "What goes in, each with path, sources, why, tokens, and its text where that is asked for.",
+            "items": {"type": "object", "required": ["path", "sources", "why", "tokens"]},
+        },
+        "removed": {
+            "type": "array",
+            "description": "What the limit leaves out, the first to go first; tokens are null where it wasn't read.",
+            "items": {"type": "object", "required": ["path", "source", "why", "tokens"]},
+        },
+        "tokens": {"type": "integer", "description": "Of all that goes in, roughly."},
+        "notices": STRINGS,
+        "cut": {"type": ["string", "null"], "description": "The note of which only the beginning goes in."},
+        "limit": INTEGER,
+        "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
+    }
+)
+
+
+def _number_parameter(setting_name: str, doc: str, name: str = "") -> Parameter:
+    """Return the parameter that stands in for a setting, and has its range; also its name, where none is given."""
+    setting = SETTINGS_BY_NAME[setting_name]
+    return count_parameter(name or setting_name.rpartition(".")[2], doc, setting.least, setting.most)
+
+
+_SCOPE_PARAMETERS: Final = (
+    _number_parameter("agents.link_depth", "How many links from the note are followed, out and back."),
+    Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
+    Parameter(
+        name="excluded_folders",
+        doc="Folders whose notes are left out, and through which no link is followed.",
+        kind="texts",
+    ),
+)
+_RULES_PARAMETERS: Final = (
+    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
+    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
+)
+_TOGGLE_PARAMETERS: Final = (
+    Parameter(name="scout", doc="Look for the notes first, in the whole vault.", kind="flag"),
+    Parameter(name="web", doc="Search the web where the notes don't answer.", kind="flag"),
+    Parameter(name="task", doc="Do the task, or only show what was found.", kind="flag"),
+)
+PRESET_PARAMETERS: Final = (
+    Parameter(name="scope", doc="Which notes go with the open one.", kind="object", fields=_SCOPE_PARAMETERS),
+    Parameter(name="rules", doc="Which notes may be edited, and how.", kind="object", fields=_RULES_PARAMETERS),
+    Parameter(name="added", doc="Paths of notes that go with it.", kind="texts"),
+    Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
+)
+SWITCHES_CONTENT: Final = openapi.json_content({"switches": AgentToggles})
+DEFAULTS_CONTENT: Final = openapi.json_content(
+    {
+        "choice": {**_OBJECT, "description": "What the configuration says, as POST /ask takes it."},
+        "switches": AgentToggles,
+        "ranges": {
+            "type": "object",
+            "description": "The lowest and the highest of each number.",
+            "additionalProperties": _RANGE_SCHEMA,
+        },
+        "editable": STRINGS,
+        "can": {**STRINGS, "description": "What edits of this client may do at all."},
+        "model": {"type": "string", "description": "The model's name; empty where none can answer."},
+        "web": {"type": "boolean", "description": "Whether the owner allows the web."},
+        "problems": {
+            "type": "object",
+            "description": "Why there is no model, or no web: each as an error shows itself.",
+        },
+    }
+)
+
+_MAX_ANSWER_CHARS: Final = 20_000
+SWITCH_PARAMETERS: Final = _TOGGLE_PARAMETERS
+_LIMIT_PARAMETERS: Final = (
+    _number_parameter("scout.rounds", "How many rounds of looking the scout has."),
+    _number_parameter("scout.notes", "How many notes the scout may choose."),
+    _number_parameter("agents.linked_notes", "How many notes go with the open one for links alone."),
+    _number_parameter("agents.semantic_notes", "How many notes near the open one in meaning go with it."),
+    _number_parameter("agents.semantic_similarity", "How near those are at least, in percent of the cosine."),
+    _number_parameter("scout.keyword_limit", "How many notes a search by words gives the scout."),
+    Parameter(
+        name="tools",
+        doc="The scout's tools; a program takes some of the configured ones.",
+        kind="texts",
+        choices=scopes.OPTIONAL_SCOUT_TOOLS,
+    ),
+    Parameter(name="show_tags", doc="Whether the scout is shown all tags of the vault at the beginning.", kind="flag"),
+    _number_parameter("scout.timeout_s", "How long the scout may take, in seconds; a program may only lower it."),
+    _number_parameter(
+        "web.max_results", "How many results a search of the web gives; at most as many as configured.", "snippet_limit"
+    ),
+    _number_parameter("web.max_pages", "How many pages are read in full.", "fetch_limit"),
+    _number_parameter("web.token_budget", "How many tokens of pages are read."),
+    Parameter(
+        name="auto_search",
+        doc="Search the web where the notes don't answer, or only say so; a program may only forbid it.",
+        kind="flag",
+    ),
+    _number_parameter("agents.orchestrator_steps", "How often agents gather before the task is done."),
+    _number_parameter(
+        "agents.orchestrator_tokens", "How many tokens gathering may use; 0 for no limit; a program may only lower it."
+    ),
+)
+OVERRIDE_PARAMETERS: Final = (
+    Parameter(
+        name="note", doc="The note that it is about; without one, and with none added, the scout looks for notes."
+    ),
+    VAULT_PARAMETER,
+    Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", maximum=200),
+    *PRESET_PARAMETERS,
+    *(one for one in _TOGGLE_PARAMETERS if one.name != "task"),
+    *_SCOPE_PARAMETERS,
+    *_RULES_PARAMETERS,
+    _number_parameter("agents.token_limit", "Tokens of notes at most."),
+    _number_parameter("agents.chat_history_length", "How many earlier messages of the session the agents are told of."),
+    Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
+    *_LIMIT_PARAMETERS,
+)
+"""Of these, members of `toggles`, `scope` and `rules` may also stand beside them, but for `task`, which is the text."""
+NUMBER_RANGES: Final = {one.name: (one.minimum, one.maximum) for one in OVERRIDE_PARAMETERS if one.kind == "count"}
+"""The lowest and the highest of each number."""
+TASK_PARAMETERS: Final = (
+    Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
+    Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
+    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
+    Parameter(name="run_id", doc="A run that asked the person something; it continues as it was started.", maximum=200),
+    Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
+    Parameter(
+        name="debug",
+        doc="Tell the models' prompts and replies: as events `debug`, and in the answer's `debug`. Only for persons.",
+        kind="flag",
+    ),
+    *OVERRIDE_PARAMETERS,
+)
+CONTEXT_PARAMETERS: Final = (
+    Parameter(name="texts", doc="Whether the notes' texts come along, to be copied.", kind="flag"),
+    *OVERRIDE_PARAMETERS,
+)
+
+
+def read_task_order(given: RequestArguments) -> TaskOrder:
+    """Read a task from a request's arguments.
+
+    Raises:
+        BadInput: Something is said twice, and differently (code ``bad_arguments``).
+    """
+    toggles = _join_members(given, "toggles", _TOGGLE_PARAMETERS)
+    scope = _join_members(given, "scope", _SCOPE_PARAMETERS)
+    rules = _join_members(given, "rules", _RULES_PARAMETERS)
+    return TaskOrder(
+        task=given.text("task"),
+        note=given.text("note"),
+        session_id=given.text("session_id"),
+        preset=given.text("preset"),
+        choice=PresetOverrides(
+            scout=toggles.flag("scout"),
+            web=toggles.flag("web"),
+            task=toggles.flag("task"),
+            link_depth=scope.integer("link_depth"),
+            same_folder=scope.flag("include_same_folder"),
+            excluded_folders=scope.texts("excluded_folders"),
+            editable=rules.text("editable") or None,
+            can=rules.texts("can"),
+            added=given.texts("added") or (),
+        ),
+        token_limit=given.integer("token_limit"),
+        chat_history_length=given.integer("chat_history_length"),
+        orchestrate=given.flag("orchestrate"),
+        debug=given.flag("debug") is True,
+        limits=records.read_task_limits({one.name: given.values.get(one.name) for one in _LIMIT_PARAMETERS}),
+    )
+
+
+def read_switches(given: RequestArguments) -> PresetOverrides:
+    """Read which agents are to be kept switched on; None for those that aren't named."""
+    return PresetOverrides(scout=given.flag("scout"), web=given.flag("web"), task=given.flag("task"))
+
+
+def _join_members(given: RequestArguments, part: str, members: Sequence[Parameter]) -> RequestArguments:
+    """Return the members of an object, with those that stand beside it.
+
+    Raises:
+        BadInput: One is said twice, and differently.
+    """
+    inner = given.object(part)
+    values = dict(inner.values)
+    for member in members:
+        beside = None if member.name == "task" else given.values.get(member.name)  # which is the task's text there
+        if beside is None:
+            continue
+        if values.get(member.name) not in (None, beside):  # a list can't be in a set
+            raise BadInput(
+                f"'{member.name}' is said twice, and differently",
+                hint=f"say it in '{part}', or beside it",
+                code="bad_arguments",
+            )
+        values[member.name] = beside
+    return RequestArguments(values=values)
+
+
+def check_task_or_answer(given: RequestArguments) -> None:
+    """Check that a request has a task to start, or an answer to resume a run with.
+
+    Raises:
+        BadInput: Neither is complete (code ``bad_arguments``).
+    """
+    run, answer = given.text("run_id"), given.text("answer")
+    if run and not answer.strip():
+        raise BadInput("'answer' is needed", hint="say what the person answers to the run", code="bad_arguments")
+    if answer and not run:
+        raise BadInput("'run_id' is needed", hint="name the run whose question is answered", code="bad_arguments")
+    if not run and not given.text("task").strip():
+        raise BadInput("'task' is needed", hint="say what is to be done", code="bad_arguments")
 
 
 async def begin_task(
@@ -199,6 +428,33 @@ class _PipelineCall:
     service: JobService
     pipelines: ClientPipelines
     args: RequestArguments
+    request: Request
+
+    async def carry_out_task(self) -> Response:
+        """Carry out a task.
+
+        Runs the agents that are switched on; a run that asked a question is resumed with its answer.
+        """
+        job = await self._begin_task()
+        outcome = await job.wait()  # if the client disconnects, the task continues
+        return background.ended_reply(job, outcome.as_dict(), self.request)
+
+    async def stream_task(self) -> Response:
+        """Carry out a task and stream its events.
+
+        Runs the agents that are switched on; a run that asked a question is resumed with its answer.
+        """
+        return await _tell_task(await self._begin_task(), self.request, self.args)
+
+    async def _begin_task(self) -> BackgroundJob[PipelineOutcome]:
+        args = self.args
+        check_task_or_answer(args)
+        if args.flag("debug") is True:
+            security.check_person(self.pipelines.pipelines.hub.settings, self.request.scope, "see a model's prompts")
+        run_id, model = args.text("run_id"), args.text("model")
+        if run_id:
+            return await resume_task(self.service, self.pipelines, run_id, args.text("answer"), model)
+        return await begin_task(self.service, self.pipelines, read_task_order(args), model)
 
     async def show_defaults(self) -> dict[str, JSONValue]:
         """Show the defaults of a task."""
@@ -274,37 +530,20 @@ class _PipelineCall:
         return {"results": [run.as_dict() for run in await list_waiting_runs(self.service, self.pipelines)]}
 
 
-if TYPE_CHECKING:
-    TaskAnswer = Callable[[BackgroundJob[PipelineOutcome], Request, RequestArguments], Awaitable[Response]]
-    """Replies with a task that has begun."""
-
-_BY_VAULT: Final = (VAULT_PARAMETER,)
-
-
-def _pipeline_route(
-    service: JobService,
-    method: Literal["GET", "POST", "PUT", "DELETE"],
-    path: str,
-    work: Callable[[_PipelineCall], Awaitable[dict[str, JSONValue]]],
-    content: Mapping[str, Any],
-    parameters: tuple[Parameter, ...] = _BY_VAULT,
-) -> RouteSpec:
-    """Return the route of what is done with a client's pipelines."""
-
-    @functools.wraps(work)
-    async def handle(request: Request, args: RequestArguments) -> dict[str, JSONValue]:
+def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> CallRoutes[_PipelineCall]:
+    async def open_call(request: Request, args: RequestArguments) -> _PipelineCall:
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         named = RequestArguments(values={**args.values, **request.path_params})
-        return await work(_PipelineCall(service=service, pipelines=client_pipelines, args=named))
+        return _PipelineCall(service=service, pipelines=client_pipelines, args=named, request=request)
 
-    return openapi.bind_route(method, path, path.split("/")[1], handle, parameters, content)
+    return CallRoutes(tag=tag, open_call=open_call, needs_setup=needs_setup)
 
 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
-    route, by_name = functools.partial(_pipeline_route, service), "/presets/{name:path}"
-    preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
-    presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
+    route, by_name = _bind_calls(service, "presets").route, "/presets/{name:path}"
+    preset_content = openapi.json_content({"preset": Preset})
+    presets_content = openapi.json_content({"results": list[Preset]})
     deleted_content = openapi.json_content({"deleted": STRING})
     return (
         route("GET", "/presets", _PipelineCall.list_presets, presets_content),
@@ -315,56 +554,17 @@ def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
 def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
-    start_description = "Runs the agents that are switched on; a run that asked a question is resumed with its answer."
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    stream_content = background.events_content(TASK_STREAM_CONTENT)
-    route = functools.partial(_pipeline_route, service)
-
-    def start(
-        path: str, summary: str, answer: TaskAnswer, parameters: tuple[Parameter, ...], content: Mapping[str, Any]
-    ) -> RouteSpec:
-        async def handle(request: Request, args: RequestArguments) -> Response:
-            check_task_or_answer(args)
-            try:
-                client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
-                if args.flag("debug") is True:
-                    security.check_person(
-                        client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts"
-                    )
-                run_id, model = args.text("run_id"), args.text("model")
-                if run_id:
-                    job = await resume_task(service, client_pipelines, run_id, args.text("answer"), model)
-                else:
-                    job = await begin_task(service, client_pipelines, read_task_order(args), model)
-            except SetupError as error:
-                return background.setup_needed_reply(error, request)
-            return await answer(job, request, args)
-
-        return RouteSpec("POST", path, "ask", summary, handle, start_description, parameters, content)
-
+    route, start = _bind_calls(service, "ask").route, _bind_calls(service, "ask", needs_setup=True).route
     return (
-        start("/ask", "Carry out a task.", _wait_for_outcome, TASK_PARAMETERS, OUTCOME_CONTENT),
-        start("/ask/stream", "Carry out a task and stream its events.", _tell_task, streamed, stream_content),
+        start("POST", "/ask", _PipelineCall.carry_out_task, OUTCOME_CONTENT, TASK_PARAMETERS),
+        start("POST", "/ask/stream", _PipelineCall.stream_task, TASK_STREAM_CONTENT, streamed),
         *_task_job_routes(service),
         route("GET", "/ask/waiting", _PipelineCall.list_waiting, openapi.json_content({"results": list[WaitingRun]})),
         route("POST", "/ask/context", _PipelineCall.preview_context, CONTEXT_CONTENT, CONTEXT_PARAMETERS),
         route("PUT", "/ask/switches", _PipelineCall.save_switches, SWITCHES_CONTENT, switch_parameters),
         route("GET", "/ask/defaults", _PipelineCall.show_defaults, DEFAULTS_CONTENT),
-    )
-
-
-async def _wait_for_outcome(job: BackgroundJob[PipelineOutcome], request: Request, args: RequestArguments) -> Response:
-    """Wait for the end; if the client disconnects, the task continues."""
-    del args
-    outcome = (await job.wait()).as_dict()
-    if conversations := [job_event.as_dict() for job_event in job.events if job_event.kind == "debug"]:
-        outcome["debug"] = [*conversations]
-    error = next((job_event.as_dict() for job_event in job.events if job_event.kind == "error"), None)
-    return (
-        security.JsonReply({"success": True, **outcome})
-        if error is None
-        else background.failed_job_reply(outcome, error, request)
     )
 
 
@@ -395,9 +595,8 @@ def _task_job_routes(service: JobService) -> tuple[RouteSpec, ...]:
         return await find_task(service, security.client_of(request.scope), request.path_params["run_id"])
 
     path, event_parameters = "/ask/{run_id}", (*background.EVENT_PARAMETERS, *binding.ANY_VAULT)
-    stream_content = background.events_content(TASK_STREAM_CONTENT)
     return (
-        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, stream_content),
+        openapi.bind_route("GET", f"{path}/events", "ask", tell, event_parameters, TASK_STREAM_CONTENT),
         openapi.bind_route("POST", f"{path}/cancel", "ask", cancel, binding.ANY_VAULT, CANCEL_TASK_CONTENT),
     )
 
