@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pydantic import GetCoreSchemaHandler
-    from pydantic_core import CoreSchema
     from typing_extensions import TypeIs
 
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class ShownAs:
 
     kind: type[Record]
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> Mapping[str, object]:
         """Have the value described as the record."""
         del source
         return handler.generate_schema(self.kind)
