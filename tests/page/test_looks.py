@@ -129,7 +129,27 @@ def test_a_note_is_printed_whole_and_without_the_page_around_it(tmp_path: Path, 
         expect(tab.locator(".k-list")).to_be_hidden()
         expect(tab.locator("main .k-button").first).to_be_hidden()
         bottom = tab.get_by_text("It rains.").last.evaluate("e => e.getBoundingClientRect().bottom")
-        assert bottom <= tab.evaluate("document.documentElement.scrollHeight")
+        assert bottom < 1 + tab.evaluate("document.documentElement.scrollHeight")
+
+
+@pytest.mark.timeout(120)
+def test_where_the_system_sets_the_colours_what_is_chosen_has_a_frame(tmp_path: Path, browser: Browser) -> None:
+    framed = "e => getComputedStyle(e).outlineStyle"
+    with (
+        sites.serving(tmp_path, Model([["Yes."]]).open) as site,
+        browser.new_context(forced_colors="active", locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/search?q=water")
+        expect(tab.locator(".k-hit[data-active]")).to_be_visible()
+        views = tab.get_by_role("navigation", name="Views")
+        hit = tab.locator(".k-hit[data-active]").evaluate(framed)
+        view = views.get_by_role("link", name="Search").evaluate(framed)
+        other = views.get_by_role("link", name="Notes").evaluate(framed)
+        views.get_by_role("link", name="Settings").click()
+        row = tab.locator(".k-row[data-selected]").evaluate(framed)
+
+        assert (hit, view, other, row) == ("solid", "solid", "none", "solid")
 
 
 @pytest.mark.timeout(120)
