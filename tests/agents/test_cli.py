@@ -219,7 +219,7 @@ def test_a_change_that_ask_makes_waits_for_a_persons_word(vault: Path, capsys: p
         _ = main.run(["ask", "Paint it red", "--model", model(server)])
 
     assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN
-    assert "waits for your word: `knap edits show" in capsys.readouterr().err
+    assert "waits for your decision: `knap edits show" in capsys.readouterr().err
 
 
 def test_chat_remembers_and_goes_on_another_time(

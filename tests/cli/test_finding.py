@@ -132,3 +132,16 @@ def test_a_listing_imports_no_arrays(vault: Path) -> None:
 
     assert ended.stdout.split() == ["Garden.md", "Tax.md", "Zinnias.md"]
     assert "numpy" not in ended.stderr.split()
+
+
+def test_the_facts_of_a_note_stand_below_each_other_also_beside_longer_names(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"---\ndescription: Two beds\n{'long' * 10}: true\n---\n# Shed\n"
+    (vault / "Shed.md").write_text(text, encoding="utf-8")
+    main.run(["-v", str(vault), "info", "Shed"])
+    facts = capsys.readouterr().out.splitlines()[1:6]
+
+    assert [line.split()[0] for line in facts] == ["size", "created", "modified", "description", "long" * 10]
+    assert {len(line) - len(line.partition(" ")[2].lstrip()) for line in facts[:4]} == {len("description ")}
+    assert facts[4] == f"{'long' * 10} true"

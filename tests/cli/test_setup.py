@@ -551,9 +551,26 @@ def test_the_plugin_is_installed_switched_on_and_paired_when_named(
     row = json.loads(capsys.readouterr().out)["steps"][-1]
     again = main.run(["setup", "--vault", str(vault), "--plugin", "--json"]), steps(capsys)
     code = re.search(r"code (\S+) pairs", row["hint"])
+    unasked = main.run(["setup", "--vault", str(vault / ".." / vault.name), "--json"])
+    said = {row["step"]: row for row in json.loads(capsys.readouterr().out)["steps"]}
+    (vault / ".obsidian" / "plugins" / "knapper" / "manifest.json").write_text(
+        '{"id": "knapper", "version": "0.1.0"}', encoding="utf-8"
+    )
+    _ = main.run(["setup", "--vault", str(vault), "--json"])
+    older = json.loads(capsys.readouterr().out)["steps"][-1]
 
     assert (offered[0], offered[1]["plugin"]) == (0, "skipped")
     assert (first, row["step"], row["state"], row["undo"]) == (0, "plugin", "done", "knap plugin uninstall")
+    assert (unasked, said["plugin"]["state"], said["plugin"]["text"]) == (
+        0,
+        "unchanged",
+        "the Obsidian plugin is installed",
+    )
+    assert said["vault"]["text"].startswith(f"{vault.resolve()} is configured")
+    assert (older["state"], older["text"]) == (
+        "skipped",
+        "the Obsidian plugin 0.1.0 is there, which isn't that of this installation, 1.0.0",
+    )
     assert json.loads((vault / ".obsidian" / "community-plugins.json").read_text("utf-8")) == ["knapper"]
     assert (vault / ".obsidian" / "plugins" / "knapper" / "main.js").is_file()
     assert code is not None

@@ -122,7 +122,7 @@ def test_what_a_script_left_as_a_proposal_is_told_however_it_ended(
     assert main.run([*command, failing, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
 
-    assert f"waits for your word: `knap edits show {json.loads(shown.out)}`\n" in shown.err
+    assert f"waits for your decision: `knap edits show {json.loads(shown.out)}`\n" in shown.err
     assert [one["vault"] for one in told["proposals"]] == ["vault"]
     assert main.run(["-v", str(vault), "edits", "show", told["proposals"][0]["id"]]) == 0
 

@@ -63,6 +63,13 @@ LONG = (
     + "wide " * 10
     + "| b | c | d | e |\n"
 )
+BEGINS = """all => all.map(node => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const [text, box] = [range.getBoundingClientRect(), node.getBoundingClientRect()];
+    return box.right - text.right < text.left - box.left ? "right" : "left";
+})"""
+"""At which side of its block each text stands."""
 OVERFLOWING = "all => all.filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.id || n.className)"
 
 
@@ -108,6 +115,52 @@ def test_what_agents_find_is_no_wider_than_the_screen(tmp_path: Path, browser: B
 
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.locator(".k-exchange, .k-answer, [data-finding], .k-compose").evaluate_all(OVERFLOWING) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_note_is_printed_whole_and_without_the_page_around_it(tmp_path: Path, tab: Page) -> None:
+    text = "# Rain\n\n" + "It rains.\n\n" * 200
+    with sites.serving(tmp_path, Model([["Yes."]]).open, notes={"Rain.md": text}) as site:
+        site.enter(tab, "/app/notes/Rain.md")
+        expect(tab.get_by_text("It rains.").first).to_be_visible()
+        tab.emulate_media(media="print")
+
+        expect(tab.get_by_role("navigation", name="Views")).to_be_hidden()
+        expect(tab.locator(".k-list")).to_be_hidden()
+        expect(tab.locator("main .k-button").first).to_be_hidden()
+        bottom = tab.get_by_text("It rains.").last.evaluate("e => e.getBoundingClientRect().bottom")
+        assert bottom < 1 + tab.evaluate("document.documentElement.scrollHeight")
+
+
+@pytest.mark.timeout(120)
+def test_where_the_system_sets_the_colours_what_is_chosen_has_a_frame(tmp_path: Path, browser: Browser) -> None:
+    framed = "e => getComputedStyle(e).outlineStyle"
+    with (
+        sites.serving(tmp_path, Model([["Yes."]]).open) as site,
+        browser.new_context(forced_colors="active", locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/search?q=water")
+        expect(tab.locator(".k-hit[data-active]")).to_be_visible()
+        views = tab.get_by_role("navigation", name="Views")
+        hit = tab.locator(".k-hit[data-active]").evaluate(framed)
+        view = views.get_by_role("link", name="Search").evaluate(framed)
+        other = views.get_by_role("link", name="Notes").evaluate(framed)
+        views.get_by_role("link", name="Settings").click()
+        row = tab.locator(".k-row[data-selected]").evaluate(framed)
+
+        assert (hit, view, other, row) == ("solid", "solid", "none", "solid")
+
+
+@pytest.mark.timeout(120)
+def test_arabic_begins_at_the_right_beside_english_at_the_left(tmp_path: Path, tab: Page) -> None:
+    text = "# مطر\n\nسقي الحديقة\n\nIt rains.\n\n- مهمة\n"
+    with sites.serving(tmp_path, Model([["Yes."]]).open, notes={"Rain.md": text}) as site:
+        site.enter(tab, "/app/notes/Rain.md")
+        expect(tab.get_by_text("It rains.")).to_be_visible()
+        begins = tab.locator(".k-prose").locator("h1, p, li").evaluate_all(BEGINS)
+
+        assert begins == ["right", "right", "left", "right"]
 
 
 @pytest.mark.timeout(120)

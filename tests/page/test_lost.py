@@ -106,6 +106,21 @@ def test_a_view_that_is_first_opened_without_the_server_comes_when_that_is_back(
         expect(tab.get_by_role("heading", name="Models")).to_be_visible()
 
 
+def test_a_search_that_found_no_server_is_done_when_that_is_back(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([["Hello."]]).open) as site:
+        site.enter(tab, "/app/search?q=spade")
+        expect(tab.get_by_role("option")).to_have_count(1)
+        expect(tab.get_by_role("option")).to_contain_text("The spade hangs")
+        site.wire.cut()
+        tab.locator("main input").fill("rains on")
+        expect(tab.get_by_role("alert")).to_contain_text("The server can't be reached")
+        expect(tab.get_by_role("option")).to_have_count(0)
+        site.wire.mend()
+
+        expect(tab.get_by_role("option").first).to_contain_text("It rains on the tomatoes")
+        expect(tab.get_by_role("alert")).to_have_count(0)
+
+
 def test_a_second_window_sees_what_is_answered_in_the_first(tmp_path: Path, tab: Page) -> None:
     gate = Gate(words=("One. ", "Two."))
     with sites.serving(tmp_path, gate.open) as site:

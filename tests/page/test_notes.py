@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from knapper.app import Hub
 from knapper.server.http import browsing
@@ -17,6 +17,7 @@ from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents.scripted import Model
 from tests.page import axe, sites
 from tests.page.sites import Site
+from tests.page.test_looks import OVERFLOWING
 from tests.page.test_shell import listening, picture
 
 HELLO = Model([["Hello."]])
@@ -329,3 +330,42 @@ def test_a_hostile_vault_runs_nothing_and_asks_nobody(tmp_path: Path, tab: Page)
         assert tab.evaluate("window.hacked") is None
         assert tab.locator("#app script, #app iframe, #app object, #app [onerror], #app [onclick]").count() == 0
     assert foreign == []
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("width", [320, 720])
+def test_a_long_name_widens_neither_a_note_nor_the_word_that_it_is_missing(
+    tmp_path: Path, browser: Browser, width: int
+) -> None:
+    name = "Bahn" * 30
+    notes = {f"{name}.md": "# Rail\n\nSee [[Rain]].\n", "Rain.md": f"# Rain\n\nIt rains. See [[{name}]].\n"}
+    with (
+        serving(tmp_path, notes) as site,
+        browser.new_context(viewport={"width": width, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/notes/Rain.md")
+        expect(tab.get_by_role("region", name="Backlinks")).to_contain_text(name)
+        room = tab.locator(".k-main-scroll")
+        assert room.evaluate_all(OVERFLOWING) == []
+        tab.goto(f"{site.address}/app/notes/{'Auto' * 30}.md")
+        expect(tab.get_by_role("heading", name="Note not found")).to_be_visible()
+
+        assert room.evaluate_all(OVERFLOWING) == []
+
+
+@pytest.mark.timeout(180)
+def test_what_a_search_corrected_is_told_once(tmp_path: Path, tab: Page) -> None:
+    with serving(tmp_path) as site:
+        site.enter(tab, "/app/search?q=Wateering")
+        expect(tab.locator(".k-found")).to_contain_text("searched for")
+
+        expect(tab.locator("main").get_by_text(re.compile("searched for"))).to_have_count(1)
+
+
+@pytest.mark.timeout(180)
+def test_a_search_in_a_vault_without_notes_says_that_there_are_none(tmp_path: Path, tab: Page) -> None:
+    with serving(tmp_path, {"x.txt": "no note"}) as site:
+        site.enter(tab, "/app/search?q=rain")
+
+        expect(tab.locator(".k-empty")).to_contain_text("This vault has no notes yet.")

@@ -277,8 +277,10 @@ def test_a_lost_server_is_found_again_and_the_list_with_it(tmp_path: Path, tab: 
         tab.keyboard.press("a")
         expect(tab.locator(".k-offline")).to_be_visible()
         expect(hunk(tab, 0)).to_be_visible()
+        expect(tab.get_by_role("alert")).to_contain_text("The server can't be reached")
         site.wire.mend()
         expect(tab.locator(".k-offline")).to_have_count(0)
+        expect(tab.get_by_role("alert")).to_have_count(0)
         tab.keyboard.press("a")
         expect(hunk(tab, 0)).to_contain_text("Accepted")
 
@@ -309,4 +311,23 @@ def test_the_title_of_a_change_is_whole_on_a_narrow_phone(tmp_path: Path, browse
         expect(tab.get_by_role("button", name="Accept all")).to_be_in_viewport()
         cut = "e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight"
         assert title.evaluate(cut) is False
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_each_file_of_a_change_is_named_on_a_narrow_phone(tmp_path: Path, browser: Browser, width: int) -> None:
+    names = ("Journal/Rain barrel.md", "Journal/Vegetables.md")
+    with (
+        reviews.serving(tmp_path, notes=dict.fromkeys(names, "# A\n\n#bed\n")) as site,
+        browser.new_context(viewport={"width": width, "height": 568}, locale="en") as context,
+    ):
+        agent = site.hub.context(client="agent", submit_options=SubmitOptions(propose=True))
+        answer = notes.rename_tag(agent, "bed", "plot")
+        tab = context.new_page()
+        reviewing(site, tab, str(answer["proposal_id"]))
+        titles = tab.locator(".k-review-file-head > h2")
+        expect(titles).to_have_text(["Journal / Rain barrel", "Journal / Vegetables"])
+        picture(tab, f"review-files-{width}")
+
+        assert titles.evaluate_all("all => all.map(e => e.scrollWidth > e.clientWidth)") == [False, False]
         assert tab.evaluate("document.documentElement.scrollWidth") <= width

@@ -83,9 +83,11 @@ export function bytes(size: number): string {
   return `${unit && value < 100 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)} ${units[unit]}`;
 }
 
-/** A text with a capital letter at its start, which a message of the server doesn't have. */
+const WORD_FIRST = /^\p{Ll}[\p{L}'’-]*(?=$|\s|[,:;.!?](?:\s|$))/u;
+
+/** A text with a capital letter at its start, which a message of the server doesn't have; a name such as `qwen3@host` keeps its own. */
 export function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return WORD_FIRST.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }
 
 /** A note's name without its folders and its ending. */

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ago, allPages, cost, duration, fit, fitting, Floating, keyNames, PageFloaters, Palette, partsOf, resource, Row, Rows, Shortcuts, tokens, VirtualList, visibleRange } from "./index";
+import { ago, allPages, cost, duration, fit, fitting, Floating, keyNames, PageFloaters, Palette, partsOf, resource, Row, Rows, sentence, Shortcuts, Told, tokens, VirtualList, visibleRange } from "./index";
 
 let root: HTMLElement;
 
@@ -167,5 +167,17 @@ describe("words", () => {
     expect([duration(320), duration(4_200), duration(185_000)]).toEqual(["320 ms", "4.2 s", "3 min 5 s"]);
     expect([ago(now - 5_000, now), ago(now - 300_000, now, "en"), ago(now - 90_000_000, now, "en")]).toEqual(["now", "5 min. ago", "yesterday"]);
     expect(ago("nonsense", now)).toBe("");
+  });
+
+  it("begin with a capital letter, but for a name at their start", () => {
+    const shown = ["no note has that", "wait: it is busy", "done", "qwen3@http://localhost: too many requests", "ollama:qwen3 is gone", "garden.md is gone"].map(sentence);
+
+    expect(shown).toEqual(["No note has that", "Wait: it is busy", "Done", "qwen3@http://localhost: too many requests", "ollama:qwen3 is gone", "garden.md is gone"]);
+  });
+
+  it("of the server show a command as code", () => {
+    render(<Told text="is `knap serve` running?" />, root);
+
+    expect(root.innerHTML).toBe("Is <code>knap serve</code> running?");
   });
 });

@@ -138,12 +138,21 @@ export function Notice({ tone = "info", children }: NoticeProps): JSX.Element {
   );
 }
 
+/** A message of the server as a sentence; what stands in backticks, such as a command, is code. */
+export function Told({ text }: { text: string }): JSX.Element {
+  return <>{sentence(text).split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
+}
+
 /** What went wrong in the view it stands in, and what helps. */
 export function FailureNotice({ failure: { message, hint } }: { failure: Pick<Failure, "message" | "hint"> }): JSX.Element {
   return (
     <Notice tone="removed">
-      {sentence(message)}
-      {hint && <div class="k-quiet">{sentence(hint)}</div>}
+      <Told text={message} />
+      {hint && (
+        <div class="k-quiet">
+          <Told text={hint} />
+        </div>
+      )}
     </Notice>
   );
 }

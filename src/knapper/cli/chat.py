@@ -169,7 +169,7 @@ class AnswerDisplay:
             if str(note) not in self.notices:
                 self._note(str(note))
         for proposal in self.proposals:
-            self._note(f"waits for your word: `knap edits show {proposal}`")
+            self._note(f"waits for your decision: `knap edits show {proposal}`")
         self._note(usage_footer(done))
 
     def _note(self, text: str) -> None:
@@ -389,7 +389,7 @@ class ChatState:
 SLASH_HELP: Final = """\
 /help            this list
 /model [NAME]    the model that answers, or another one
-/edits           what waits for your word in this session, to be accepted or rejected
+/edits           what waits for your decision in this session, to be accepted or rejected
 /undo            take back what was last changed in this session
 /clear           start over; what was said isn't sent to the model again
 /save [PATH]     keep the conversation as a note

@@ -146,6 +146,8 @@ def add_vault(options: GlobalOptions, folder: Path) -> StepReport:
         SetupError: The configuration can't be changed.
     """
     folder = folder.expanduser().absolute()
+    if ".." in folder.parts:
+        folder = folder.resolve()
     if not folder.is_dir():
         raise BadInput(f"{folder} isn't a folder", hint="give --vault the folder of your notes", code="no_folder")
     settings = setup.read_settings(options)
@@ -503,6 +505,25 @@ def can_install_plugin(vault: Path) -> bool:
     except SetupError:
         return False
     return (vault.expanduser() / ".obsidian").is_dir()
+
+
+def report_plugin(options: GlobalOptions, vault: str) -> StepReport:
+    """Say whether the Obsidian plugin is in a vault, where nobody asked for it.
+
+    Raises:
+        KnapError: The vault's settings of Obsidian can't be read.
+    """
+    settings = _settings_for(options, vault)
+    place = VaultPlugin(root=settings.vault.path, lock_folder=settings.state_dir / "server")
+    state = place.status(plugin.load_built())
+    if state.state == "absent":
+        return StepReport(step="plugin", state="skipped", text="no plugin", hint="later: knap plugin install")
+    if state.state != "current":
+        text = f"the Obsidian plugin {state.version} is there, which isn't that of this installation, {state.shipped}"
+        return StepReport(step="plugin", state="skipped", text=text, hint="`knap plugin install` updates it")
+    return StepReport(
+        step="plugin", state="unchanged", text="the Obsidian plugin is installed", undo="knap plugin uninstall"
+    )
 
 
 def install_plugin(options: GlobalOptions, vault: str) -> StepReport:

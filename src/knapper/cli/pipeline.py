@@ -72,7 +72,7 @@ def render_outcome(outcome: JSONRow) -> list[str]:
     for one in objects_in(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")).get("sources")):
         date = f" ({one['date']})" if one.get("date") else ""
         lines.append(f"source: {one['title']} {one['url']}{date}")
-    lines += [f"waits for your word: `knap edits show {one}`" for one in list_or_empty(outcome["proposals"])]
+    lines += [f"waits for your decision: `knap edits show {one}`" for one in list_or_empty(outcome["proposals"])]
     usage = object_or_empty(outcome["usage"])
     phases = object_or_empty(usage.get("phases"))
     by_phase = ", ".join(f"{name} {object_or_empty(one)['total_tokens']}" for name, one in phases.items())

@@ -2,6 +2,7 @@
 
 import { batch, effect, signal, untracked, type Signal } from "@preact/signals";
 import { failureOf } from "../../client";
+import { sentence } from "../format";
 import type { Host } from "../host";
 import { resource } from "../resource";
 import { Choice, type Preset } from "./choice";
@@ -266,7 +267,6 @@ export class Chat {
 
   fail(error: unknown): void {
     const { message, hint } = failureOf(error);
-    const text = message.charAt(0).toUpperCase() + message.slice(1);
-    this.host.floaters.toast({ text, tone: "removed", ...(hint ? { hint } : {}) });
+    this.host.floaters.toast({ text: sentence(message), tone: "removed", ...(hint ? { hint } : {}) });
   }
 }

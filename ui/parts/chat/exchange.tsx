@@ -7,6 +7,7 @@ import { Button, Icon, IconButton } from "../basic";
 import { ago, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { CITATIONS, CitationsContext, Markdown } from "../markdown";
+import { Told } from "../rows";
 import { AnswerChanges } from "./changes";
 import type { Chat } from "./chat";
 import { Findings, Phases, SpentTable } from "./findings";
@@ -244,7 +245,9 @@ function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null
   return (
     <ul class="k-notices">
       {texts.map((text) => (
-        <li key={text}>{text}</li>
+        <li key={text}>
+          <Told text={text ?? ""} />
+        </li>
       ))}
       {turn.opened.map((path) => (
         <li key={path}>

@@ -3,8 +3,8 @@
 import type { Signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Button, Icon, type IconName } from "../basic";
-import { sentence } from "../format";
 import { useHost } from "../host";
+import { Told } from "../rows";
 import type { Chat } from "./chat";
 import { explain, ownWords, type ProblemKind, type WayOut } from "./problems";
 import type { Problem, Turn } from "./turn";
@@ -58,13 +58,17 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
       <Icon name={ICONS[kind]} />
       <div>
         <strong>{title}</strong>
-        {!isTold && <p>{sentence(said)}</p>}
+        {!isTold && <p><Told text={said} /></p>}
         {quoted && (
           <p class="k-problem-quote">
             Its server says: <q>{quoted}</q>
           </p>
         )}
-        {problem.hint && <p class="k-quiet">{sentence(problem.hint)}</p>}
+        {problem.hint && (
+          <p class="k-quiet">
+            <Told text={problem.hint} />
+          </p>
+        )}
         <div class="k-problem-acts">
           {ways.map((way) => acts[way])}
           {isLast && turn.value.question && (

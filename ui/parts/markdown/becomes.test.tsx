@@ -22,7 +22,7 @@ function drawn(text: string): HTMLElement {
   return root.firstElementChild as HTMLElement;
 }
 
-const NOISE = / (?:data-line|data-line-end|target|rel|title|role|aria-\w+|tabindex|disabled|type|id)="[^"]*"| disabled=""|<svg class="k-icon".*?<\/svg>|<div class="k-code-head">.*?<\/div>/g;
+const NOISE = / (?:data-line|data-line-end|target|rel|title|role|aria-\w+|tabindex|disabled|type|id|dir)="[^"]*"| disabled=""|<svg class="k-icon".*?<\/svg>|<div class="k-code-head">.*?<\/div>/g;
 const code = (text: string) => `<figure class="k-code"><pre><code>${text}</code></pre></figure>`;
 const cite = (address: string, name: string, lines = "") =>
   `<a class="k-cite" data-note="${address.replace(/[?#].*/, "")}" href="/app/notes/${address}"><span class="k-cite-name">${name}</span>${lines && `<span class="k-cite-lines"><span class="k-only-read">${lines.includes("–") ? "lines" : "line"} </span>${lines}</span>`}</a>`;

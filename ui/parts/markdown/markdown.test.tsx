@@ -75,6 +75,15 @@ const HOSTILE = [
   `${"[[".repeat(3_000)}x`,
 ];
 
+describe("Arabic and Hebrew", () => {
+  it("begin at the right in lists, quotes, callouts and tables, and code is left as it is", () => {
+    const root = shown("- مهمة\n  1. أولى\n\n> قول\n\n> [!note] تنبيه\n> نص\n\n| أ | ب |\n|---|---|\n| 1 | 2 |\n\n```\nx\n```");
+
+    for (const block of ["ul", "ol", "blockquote", ".k-callout", "table"]) expect(root.querySelector(block)?.getAttribute("dir"), block).toBe("auto");
+    expect(root.querySelector("pre")?.closest("[dir]")).toBeNull();
+  });
+});
+
 describe("hostile text", () => {
   it.each(HOSTILE.map((text) => [text.slice(0, 60), text]))("%j makes nothing but text and harmless elements", (_, text) => {
     const root = shown(text);

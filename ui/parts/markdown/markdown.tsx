@@ -93,13 +93,24 @@ function draw(node: TokenNode, context: DrawContext): ComponentChild {
   if (token.hidden) return drawAll(node.children, context);
   if (token.nesting > 0 && PLAIN_TAGS.has(token.tag)) {
     const Tag = token.tag as "p";
-    return <Tag {...placeOf(token)}>{drawAll(node.children, context)}</Tag>;
+    return (
+      <Tag {...placeOf(token)} {...directionOf(token.tag)}>
+        {drawAll(node.children, context)}
+      </Tag>
+    );
   }
   return node.children.length ? drawAll(node.children, context) : token.content;
 }
 
 /** Elements that are drawn just as markdown-it names them; nothing else of a token becomes an element. */
 const PLAIN_TAGS: ReadonlySet<string> = new Set(["p", "ul", "strong", "em", "s", "mark", "thead", "tbody", "tr", "blockquote", "li"]);
+
+/** Blocks whose sides follow the first letter in them, as Arabic and Hebrew begin at the right; lines do so by the style sheet. */
+const SIDED: ReadonlySet<string> = new Set(["ul", "ol", "blockquote", "table"]);
+
+function directionOf(tag: string): { dir?: "auto" } {
+  return SIDED.has(tag) ? { dir: "auto" } : {};
+}
 
 /** Where a block stands in its text. */
 export function placeOf(token: Token): { "data-line"?: number; "data-line-end"?: number } {
@@ -129,7 +140,7 @@ const DRAW: Readonly<Record<string, Draw>> = {
   ordered_list_open: (node, context) => {
     const start = Number(node.token.attrGet("start") ?? 1);
     return (
-      <ol start={Number.isSafeInteger(start) ? start : 1} {...placeOf(node.token)}>
+      <ol start={Number.isSafeInteger(start) ? start : 1} {...placeOf(node.token)} {...directionOf("ol")}>
         {context.inside(node)}
       </ol>
     );
@@ -138,7 +149,7 @@ const DRAW: Readonly<Record<string, Draw>> = {
   blockquote_open: (node, context) => drawQuote(node, context),
   table_open: (node, context) => (
     <div class="k-table" tabIndex={0} role="group" aria-label="Table">
-      <table {...placeOf(node.token)}>{context.inside(node)}</table>
+      <table {...placeOf(node.token)} {...directionOf("table")}>{context.inside(node)}</table>
     </div>
   ),
   th_open: (node, context) => <th data-align={alignOf(node.token)}>{context.inside(node)}</th>,
@@ -247,7 +258,13 @@ const CALLOUT_TONES: Readonly<Record<string, string>> = {
 
 function drawQuote(node: TokenNode, context: DrawContext): ComponentChild {
   const callout = node.token.meta as (Callout & { title: string }) | null;
-  if (!callout) return <blockquote {...placeOf(node.token)}>{context.inside(node)}</blockquote>;
+  if (!callout) {
+    return (
+      <blockquote {...placeOf(node.token)} {...directionOf("blockquote")}>
+        {context.inside(node)}
+      </blockquote>
+    );
+  }
   const own = (table: Readonly<Record<string, string>>, otherwise: string) =>
     (Object.hasOwn(table, callout.kind) ? table[callout.kind] : undefined) ?? otherwise;
   const title = callout.title || callout.kind.charAt(0).toUpperCase() + callout.kind.slice(1);
@@ -257,7 +274,7 @@ function drawQuote(node: TokenNode, context: DrawContext): ComponentChild {
       <span>{drawAll(nest(parserOf(context.features).parseInline(title, {})), context)}</span>
     </>
   );
-  const shown = { class: "k-callout", "data-tone": own(CALLOUT_TONES, "info"), ...placeOf(node.token) };
+  const shown = { class: "k-callout", dir: "auto" as const, "data-tone": own(CALLOUT_TONES, "info"), ...placeOf(node.token) };
   if (!callout.fold) {
     return (
       <div {...shown} role="note">

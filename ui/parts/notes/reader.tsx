@@ -4,10 +4,10 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Button, Icon, IconButton } from "../basic";
-import { count, folderOf, noteName } from "../format";
+import { count, folderOf, noteName, sentence } from "../format";
 import { HostContext, useHost, type Host, type NoteTarget } from "../host";
 import { Markdown } from "../markdown";
-import { Empty, FailureNotice, Notice, SkeletonRows, SkeletonText } from "../rows";
+import { Empty, FailureNotice, Notice, SkeletonRows, SkeletonText, Told } from "../rows";
 import { Tabs } from "../tabs";
 import { carryOut, editSection } from "./editing";
 import { FEATURES, NoteScopeContext, type NoteScope } from "./features";
@@ -111,7 +111,7 @@ function Reader({ model, place = {}, canEdit, onTag, isWide }: ReaderProps): JSX
     const isMissing = failure.status === 404;
     return (
       <Empty icon={isMissing ? "file-search" : "circle-alert"} title={isMissing ? "Note not found" : "The note can't be read"} acts={<Button onClick={() => void model.load()}>Try again</Button>}>
-        {failure.message}. {failure.hint}
+        <Told text={failure.message} />. <Told text={failure.hint} />
       </Empty>
     );
   }
@@ -373,7 +373,7 @@ function Related({ note }: { note: RelatedNote }): JSX.Element {
       <a href={host.href({ kind: "note", path: note.path }) ?? "#"} title={note.path}>
         <Icon name="file-text" />
         <span class="k-cut">{noteName(note.path)}</span>
-        <span class="k-row-detail k-cut">{why.charAt(0).toUpperCase() + why.slice(1)}</span>
+        <span class="k-row-detail k-cut">{sentence(why)}</span>
       </a>
     </li>
   );

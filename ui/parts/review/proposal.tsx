@@ -6,7 +6,7 @@ import { Button, Chip, Icon, IconButton, Keys, type IconName } from "../basic";
 import { ago, count, date, dateTime, folderOf, noteName, sentence } from "../format";
 import { useHost } from "../host";
 import type { Shortcut } from "../keys";
-import { Empty, Notice, SkeletonText } from "../rows";
+import { Empty, Notice, SkeletonText, Told } from "../rows";
 import { askReason } from "./asking";
 import { Difference, type Way } from "./difference";
 import { groupOf, hasParts, isFileOpen, KIND_NAMES, newLines, restrictionOf, STATE_NAMES, stateOfFile, type Proposal, type ProposedFile, type ProposedHunk, type Restriction, type Unit } from "./model";
@@ -48,8 +48,14 @@ export function ProposalView(props: ProposalViewProps): JSX.Element {
       <About {...props} shown={shown} />
       {review.problem.value && (
         <Notice tone="removed">
-          <strong>{sentence(review.problem.value.message)}</strong>
-          {review.problem.value.hint && <div class="k-quiet">{sentence(review.problem.value.hint)}</div>}
+          <strong>
+            <Told text={review.problem.value.message} />
+          </strong>
+          {review.problem.value.hint && (
+            <div class="k-quiet">
+              <Told text={review.problem.value.hint} />
+            </div>
+          )}
         </Notice>
       )}
       {shown.files.map((file) => (

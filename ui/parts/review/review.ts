@@ -72,6 +72,7 @@ export class ProposalReview {
   /** Load what is shown; whichever of several loads is the last also takes somebody who has just come to the first open place. */
   private async load(): Promise<void> {
     if (!(await this.loaded.load(this.id))) return;
+    if (this.problem.value?.isOffline) this.problem.value = null; // it has just been reached
     if (!this.units.value.some((unit) => unit.id === this.current.value)) this.current.value = nextOpen(this.units.value, "")?.id ?? "";
     if (!this.isArriving) return;
     this.isArriving = false;

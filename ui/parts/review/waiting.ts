@@ -64,7 +64,8 @@ export class ReviewList {
   /** Load after what was told just now; many news are one load. */
   loadSoon(): void {
     clearTimeout(this.timer);
-    const isLong = (this.waiting.data.value?.length ?? 0) >= FIRST_ROWS;
+    // Peeked at: an effect that calls this would otherwise run again at each load, and never end.
+    const isLong = (this.waiting.data.peek()?.length ?? 0) >= FIRST_ROWS;
     this.timer = setTimeout(() => void this.load(), isLong ? LONG_BREATH_MS : BREATH_MS);
   }
 

@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Icon, type IconName } from "../basic";
 import { count, duration, folderOf, languageOfDates, noteName } from "../format";
 import { useHost, type Target, type Where } from "../host";
-import { partsOf } from "../rows";
+import { partsOf, Told } from "../rows";
 import { piecesOf, snippetOf, wordsOf, type Piece } from "./query";
 import { reasonsOf, type Found, type Hit, type Reason } from "./session";
 
@@ -185,7 +185,7 @@ export function FoundLine({ found, isBusy }: { found: Found; isBusy: boolean }):
       )}
       {remarksOf(found).map((remark) => (
         <span key={remark} class="k-found-remark">
-          {remark}
+          <Told text={remark} />
         </span>
       ))}
     </div>

@@ -5,10 +5,10 @@ import type { JSX } from "preact";
 import { useEffect, useId } from "preact/hooks";
 import { failureOf, isAbort, type Client, type Failure, type Reply } from "../../client";
 import { Button, Chip, Field, Icon } from "../basic";
-import { cost, duration, tokens } from "../format";
+import { cost, duration, sentence, tokens } from "../format";
 import { useHost } from "../host";
 import { resource } from "../resource";
-import { FailureNotice, Notice, SkeletonText } from "../rows";
+import { FailureNotice, Notice, SkeletonText, Told } from "../rows";
 import { failureTitle, keyPlace, PROVIDERS, readModel, sourceOf, whyFixed, writeModel, type ModelParts } from "./model";
 import { SecretInput } from "./row";
 import type { SettingsStore } from "./store";
@@ -155,7 +155,7 @@ function offeredText(provider: string, state: ModelState): string {
   const found = state.offered.data.value;
   if (!found || found.state === "no_key") return ""; // said of the key itself
   if (found.state === "unreachable" && provider === "ollama") return "Ollama doesn't answer on this computer. Start it, or choose another provider.";
-  if (found.state !== "ok") return found.text.charAt(0).toUpperCase() + found.text.slice(1);
+  if (found.state !== "ok") return sentence(found.text);
   return found.models.length ? `${found.models.length} available` : "";
 }
 
@@ -185,8 +185,14 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
       ) : found?.problem ? (
         <Notice tone="removed">
           <strong>{failureTitle(found.problem.code)}</strong>
-          <div>{found.problem.error}</div>
-          {found.problem.hint && <div class="k-quiet">{found.problem.hint}</div>}
+          <div>
+            <Told text={found.problem.error} />
+          </div>
+          {found.problem.hint && (
+            <div class="k-quiet">
+              <Told text={found.problem.hint} />
+            </div>
+          )}
         </Notice>
       ) : (
         found && (

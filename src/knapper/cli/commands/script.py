@@ -94,7 +94,7 @@ def _report_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -
             click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
         for one in outcome.proposals:
             where = "" if one.vault == vault else f" -v {shlex.quote(one.vault)}"
-            output.note(options, f"waits for your word: `knap edits show {one.id}{where}`")
+            output.note(options, f"waits for your decision: `knap edits show {one.id}{where}`")
         if outcome.wall_notice:
             click.echo(output.plain(f"note: {outcome.wall_notice}"), err=True)
         usage = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"

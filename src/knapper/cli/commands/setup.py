@@ -227,7 +227,7 @@ def _list_steps(
     if choices.plugin:  # last, as the code that pairs it is good for two minutes
         yield lambda: run("plugin", lambda: onboarding.install_plugin(options, str(folder)))
     elif onboarding.can_install_plugin(folder):
-        yield lambda: StepReport(step="plugin", state="skipped", text="no plugin", hint="later: knap plugin install")
+        yield lambda: run("plugin", lambda: onboarding.report_plugin(options, str(folder)))
     yield from (lambda remark=remark: remark for remark in onboarding.list_remarks())
 
 

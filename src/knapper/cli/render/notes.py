@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     )
 
 _LABEL_WIDTH: Final = 10
+_MAX_LABEL_WIDTH: Final = 24
+"""Columns up to which the values stand below each other; a longer name of a property pushes only its own away."""
 _MAX_LINKS: Final = 10
 """Links either way that are named."""
 
@@ -47,7 +49,11 @@ def render_nearest_notes(answer: FoundNotePage) -> str:
 
 def render_note_info(answer: NoteInfo) -> str:
     """Format everything known about a note."""
-    lines = [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer)]
+    facts = list(_list_facts(answer))
+    longest = max((len(name) for name, _ in facts if len(name) < _MAX_LABEL_WIDTH), default=0)
+    width = max(_LABEL_WIDTH, longest + 1)
+    lines = [click.style(_flatten(answer["path"]), fg="green", bold=True)]
+    lines += [f"{name:<{width}}{'' if len(name) < width else ' '}{value}" for name, value in facts]
     rows = answer["outline"]
     if rows:
         width = len(str(rows[-1]["line"]))
@@ -58,38 +64,34 @@ def render_note_info(answer: NoteInfo) -> str:
     return "\n".join(lines)
 
 
-def _fact_lines(answer: NoteInfo) -> Iterator[str]:
+def _list_facts(answer: NoteInfo) -> Iterator[tuple[str, str]]:
     tasks = answer["tasks"]
-    yield _format_fact("size", f"{answer['size']:,} bytes, {pluralize(answer['lines'], 'line')}")
+    yield "size", f"{answer['size']:,} bytes, {pluralize(answer['lines'], 'line')}"
     for name in ("created", "modified"):
         if moment := answer.get(name):
-            yield _format_fact(name, _flatten(moment))
+            yield name, _flatten(moment)
     for name in ("aliases", "tags"):
         if answer[name]:
-            yield _format_fact(name, ", ".join(map(_flatten, answer[name])))
+            yield name, ", ".join(map(_flatten, answer[name]))
     for name, value in answer["properties"].items():
         if name.casefold() not in {"aliases", "tags"}:
-            yield _format_fact(f"{plain(name)}", _format_value(value))
+            yield plain(name), _format_value(value)
     if tasks["total"]:
-        yield _format_fact("tasks", f"{tasks['open']} open of {tasks['total']}")
+        yield "tasks", f"{tasks['open']} open of {tasks['total']}"
     yield from _link_facts("links in", answer["links_in"]["total"], answer["links_in"]["results"])
     targets = [link["leads_to"] or f"{link['target']} (nothing there)" for link in answer["links_out"]["results"]]
     yield from _link_facts("links out", answer["links_out"]["total"], targets)
     for problem in answer.get("problems", ()):
-        yield _format_fact("problem", f"{_flatten(problem['message'])} (line {problem['line']})")
+        yield "problem", f"{_flatten(problem['message'])} (line {problem['line']})"
 
 
-def _link_facts(name: str, total: int, others: Sequence[str]) -> Iterator[str]:
+def _link_facts(name: str, total: int, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     if not total:
         return
     ends = list(map(_flatten, others))
     shown_ends = list(dict.fromkeys(ends))[:_MAX_LINKS]
     hidden_count = total - len(ends) + len(set(ends)) - len(shown_ends)
-    yield _format_fact(name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else ""))
-
-
-def _format_fact(name: str, value: str) -> str:
-    return f"{name:<{_LABEL_WIDTH}}{'' if len(name) < _LABEL_WIDTH else ' '}{value}"
+    yield name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def _format_value(value: object) -> str:

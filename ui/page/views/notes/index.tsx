@@ -156,6 +156,7 @@ function Files({ app, state, path }: { app: App; state: State; path: string }): 
       )}
       <p class="k-notes-count">
         {count(store.total.value, "note")}
+        {app.session.vaults.value.length > 1 ? ` in ${app.session.vault.value}` : ""}
         {store.total.value > store.notes.value.length && !store.list.isLoading.value ? `, the first ${store.notes.value.length.toLocaleString("en")} shown` : ""}
       </p>
     </>

@@ -175,7 +175,9 @@ function ProposalMain({ app, state, id }: ViewProps<State> & { id: string }): JS
     else review.focus();
   }, [id]);
   useEffect(() => {
-    if (isReached && !review.loaded.data.value && !review.loaded.isLoading.value) void review.open(id);
+    if (!isReached) return;
+    if (review.loaded.data.value) void review.refresh(); // what failed for want of the server is over
+    else if (!review.loaded.isLoading.value) void review.open(id);
   }, [isReached]);
   const title = titleOf({ app, state, route: app.router.route.value });
   const next = list.beside(id, 1) ?? list.order.value.find((other) => other !== id);

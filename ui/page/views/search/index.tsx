@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ago, Button, count, Empty, FailureNotice, folderOf, IconButton, Keys, MoreRows, noteName, resource, Row, SearchBox, sentence, SkeletonRows } from "../../../parts";
+import { ago, Button, count, Empty, FailureNotice, folderOf, IconButton, Keys, MoreRows, noteName, resource, Row, SearchBox, SkeletonRows } from "../../../parts";
 import { fit } from "../../../parts/palette";
 import {
   askBy, Filters, FoundLine, hasFilters, HitList, isSameSearch, optionId, readSearch, SearchSession, targetOf, whereOf, writeSearch, type Found, type SearchQuery,
@@ -56,6 +56,10 @@ function Main({ app, state, route }: ViewProps<State>): JSX.Element {
     if (!isSameSearch(asked, state.search.value)) state.search.value = asked;
     session.run(asked);
   }, [route.href]);
+  const isReached = app.session.isReached.value;
+  useEffect(() => {
+    if (isReached && session.failure.value?.isOffline) session.run(state.search.value, { anew: true });
+  }, [isReached]);
 
   const set = (next: SearchQuery) => {
     state.search.value = next;
@@ -131,19 +135,13 @@ interface ResultsProps {
 function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
   const { session } = state;
   const [found, failure, search] = [session.found.value, session.failure.value, state.search.value];
-  if (failure && !failure.isOffline) {
-    return <FailureNotice failure={failure} />;
-  }
+  const isAnswered = found !== null && isSameSearch(found.of, search);
+  if (failure && !(failure.isOffline && isAnswered)) return <FailureNotice failure={failure} />;
   if (!search.text.trim() && !hasFilters(search)) return <Beginning app={app} state={state} onSearch={onSearch} />;
   if (!found) return <SkeletonRows />;
   return (
     <>
       <FoundLine found={found} isBusy={session.isBusy.value} />
-      {corrections(found).map((text) => (
-        <p class="k-small k-quiet" key={text}>
-          {text}
-        </p>
-      ))}
       {found.answer.results.length ? (
         <>
           <HitList hits={found.answer.results} text={found.of.text} label="Found" active={state.active.value} onActive={(index) => (state.active.value = index)} />
@@ -156,12 +154,6 @@ function Results({ app, state, onSearch }: ResultsProps): JSX.Element {
   );
 }
 
-/** What the server says of the query itself, such as a word that it corrected; how the index stands is told elsewhere. */
-function corrections(found: Found): string[] {
-  const told = (found.answer.notes ?? []).filter((note) => !/index|embedded|vault is too large/.test(note));
-  return told.map(sentence);
-}
-
 function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found }): JSX.Element {
   const { text } = found.of;
   useEffect(() => void state.store.load(), []);
@@ -171,6 +163,7 @@ function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found 
     .sort((one, other) => other.score - one.score)
     .slice(0, MAX_NAMES);
   const near = found.answer.nearest ?? [];
+  const isEmpty = state.status.data.value?.notes === 0;
   return (
     <div class="k-nearest">
       <Empty
@@ -182,7 +175,7 @@ function Nothing({ app, state, found, onSearch }: ResultsProps & { found: Found 
           )
         }
       >
-        {found.mode === "list" ? "No note passes the filters." : `No note has that${hasFilters(found.of) ? " and passes the filters" : ""}. Try fewer or other words.`}
+        {isEmpty ? "This vault has no notes yet." : found.mode === "list" ? "No note passes the filters." : `No note has that${hasFilters(found.of) ? " and passes the filters" : ""}. Try fewer or other words.`}
       </Empty>
       {names.length > 0 && (
         <section>
@@ -267,7 +260,7 @@ function Beginning({ app, state, onSearch }: ResultsProps): JSX.Element {
       </section>
       {status && (
         <p id="standing" class="k-standing" data-state={status.index_incomplete || status.stale || status.pending ? "working" : "good"}>
-          {standing(status)}
+          {standing(status, app.session.vaults.value.length > 1 ? ` in ${app.session.vault.value}` : "")}
         </p>
       )}
     </div>
@@ -284,9 +277,9 @@ interface Status {
   unchecked: boolean;
 }
 
-/** How the index stands, in a few words. */
-function standing(status: Status): string {
-  const notes = count(status.notes, "note");
+/** How the index stands, in a few words; *vault* names it where there are several. */
+function standing(status: Status, vault: string): string {
+  const notes = `${count(status.notes, "note")}${vault}`;
   if (status.index_incomplete && !status.notes) return "Indexing…";
   if (status.index_incomplete) return `${notes}, indexing…`;
   if (status.stale) return `${notes}, ${count(status.stale, "changed file")} not indexed yet`;
