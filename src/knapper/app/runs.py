@@ -17,7 +17,6 @@ from knapper.agents.runs import retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
-from knapper.agents.runs.service import VaultRuns
 from knapper.app import models
 from knapper.app.hub import Closeable, ScriptRuntime, local_now
 from knapper.codemode import checkpoints
@@ -56,7 +55,6 @@ def read_thresholds(settings: RunSettings) -> Thresholds:
 class OpenedRuns(Closeable):
     """The runs of one vault, and the engine that carries them out."""
 
-    runs: VaultRuns
     store: RunStore
     work: WorkStore = field(repr=False)
     """Holds the runs."""
@@ -110,7 +108,6 @@ class OpenedRuns(Closeable):
             model=model,
             name=name,
             store=self.store,
-            folder=self.runs.folder,
             open_context=partial(self.hub.open_as_agent, self.vault),
             retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
             thresholds=thresholds,
@@ -145,7 +142,7 @@ class OpenedRuns(Closeable):
             NotFound: There is no such run.
             ConflictError: It goes on.
         """
-        self.runs.delete(run_id)
+        self.store.delete(run_id)
         _ = self.checkpoints.forget(run_id)
 
     def is_ready(self) -> bool:
@@ -198,7 +195,6 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
         meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
         opened_runs = OpenedRuns(
-            runs=VaultRuns(store=run_store, folder=folder),
             store=run_store,
             work=work,
             meter=meter,

@@ -430,8 +430,6 @@ class RunEngine:
     name: str
     """The model's name, as the person wrote it."""
     store: RunStore
-    folder: Path
-    """The vault's state folder."""
     open_context: OpenContext
     """Opens the vault as the agent sees it in a run; cheap."""
     retrieve: NodeRetriever

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
-    from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
-    from knapper.agents.runs.service import RunDetails
+    from knapper.agents.runs.model import RunDetails, RunDone, RunEvent, RunRecord
     from knapper.app.client_runs import ClientRuns, PreparedRun
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -127,7 +126,7 @@ class RunJobs:
             self._watched = store.make_watched_jobs(_MAX_WATCHED)
 
         async def watched(emit: JobEventSink) -> None:
-            from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+            from knapper.agents.runs.store import RunWatcher  # noqa: PLC0415 - as above
 
             watch = RunWatcher()
             while True:
@@ -278,7 +277,7 @@ class _RunCall:
         if job is not None:
             return await background.events_reply(job, start, self.request, self.args)
         # the result of an ended run, with ids above those of its live events
-        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+        from knapper.agents.runs.store import RunWatcher  # noqa: PLC0415 - as above
 
         event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
         is_polled, after = background.is_polled(self.args), self.args.integer_or_default("after", 0)
