@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from knapper.agents import work_store
 from knapper.agents.prompting import Prompts
@@ -240,63 +240,30 @@ async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -
     Raises:
         CancelledError: It was cancelled, and has ended.
     """
-    carried = _ThreadedTask(work, asyncio.get_running_loop())
-    threading.Thread(target=carried.run, name=name, daemon=True).start()
-    try:
-        return await asyncio.shield(carried.ended)
-    except asyncio.CancelledError:
-        carried.cancel()
-        _ = await asyncio.wait({carried.ended})
-        if not carried.ended.cancelled():
-            _ = carried.ended.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
-        raise
+    outer = asyncio.get_running_loop()
+    begun: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = outer.create_future()
+    ended: asyncio.Future[asyncio.Task[T]] = outer.create_future()
 
-
-class _ThreadedTask(Generic[T]):
-    """Work that runs in another thread."""
-
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
-        self.ended: asyncio.Future[T] = loop.create_future()
-        self._work = work
-        self._outer = loop
-        self._lock = threading.Lock()
-        self._task: asyncio.Task[T] | None = None
-        self._inner: asyncio.AbstractEventLoop | None = None
-        self._is_cancelled = False
-
-    def run(self) -> None:
-        """Run the work, in the calling thread."""
-        asyncio.run(self._watched())
-
-    def cancel(self) -> None:
-        """Cancel the work, from any thread."""
-        with self._lock:
-            self._is_cancelled = True
-            inner, task = self._inner, self._task
-        if inner is not None and task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
-                _ = inner.call_soon_threadsafe(task.cancel)
-
-    async def _watched(self) -> None:
+    async def watched() -> None:
         """Run the work and report its end at once: threads that it left behind may take longer."""
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
-        task = asyncio.ensure_future(self._work())
-        with self._lock:
-            self._inner, self._task = loop, task
-            if self._is_cancelled:
-                _ = task.cancel()
-        _ = await asyncio.wait({task})
-
-        def settle() -> None:
-            if self.ended.done():
-                return
-            if task.cancelled():
-                _ = self.ended.cancel()
-            elif error := task.exception():
-                self.ended.set_exception(error)
-            else:
-                self.ended.set_result(task.result())
-
+        inner = asyncio.get_running_loop()
+        inner.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+        task = asyncio.ensure_future(work())
         with contextlib.suppress(RuntimeError):  # whoever waited has gone
-            _ = self._outer.call_soon_threadsafe(settle)
+            _ = outer.call_soon_threadsafe(begun.set_result, (inner, task))
+        _ = await asyncio.wait({task})
+        with contextlib.suppress(RuntimeError):  # the same
+            _ = outer.call_soon_threadsafe(ended.set_result, task)
+
+    threading.Thread(target=lambda: asyncio.run(watched()), name=name, daemon=True).start()
+    try:
+        task = await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        inner, task = await begun
+        with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+            _ = inner.call_soon_threadsafe(task.cancel)
+        _ = await asyncio.wait({ended})
+        if not task.cancelled():
+            _ = task.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
+        raise
+    return task.result()
