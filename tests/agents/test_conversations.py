@@ -50,7 +50,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
-    yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
+    yield Conversations(store=kept, context_of=open_context, wait_s=0.3)
     work.shut()
     context.close()
 
@@ -197,7 +197,7 @@ def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Con
     def tell(event: Event) -> None:
         told.append(event)
         if event.kind == "text":
-            with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
+            with closing(sqlite3.connect(talks.store.folder / WORK_FILE)) as database:
                 database.execute("DROP TABLE turns")
 
     _ = asyncio.run(talks.reply(chat, session, SessionMessage(text="hello"), tell))
@@ -295,7 +295,7 @@ def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_p
     model = Model([["answer " * 400]])
     _ = say(talks, scripted.chat(model, meter=meter), session, "one")
     _ = say(talks, scripted.chat(model, meter=meter), session, "two")
-    with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
+    with closing(sqlite3.connect(talks.store.folder / WORK_FILE)) as database:
         database.execute("CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(FAIL, 'full'); END")
 
     with pytest.raises(StorageError):
@@ -341,7 +341,7 @@ def test_a_deleted_session_is_gone(talks: Conversations) -> None:
     session = talks.route("A.md").id
     _ = say(talks, scripted.chat(Model([["Hi."]])), session)
 
-    talks.delete(session)
+    talks.store.delete(session)
 
     with pytest.raises(NotFound):
         talks.store.get(session)
@@ -376,7 +376,7 @@ def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversati
     session = talks.route(None).id
 
     async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         chat = scripted.chat(Model([["a ", "b ", "c"]]))
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         early: list[tuple[int, str]] = []
@@ -397,7 +397,7 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
     session = talks.route(None).id
 
     async def leave() -> Done:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         chat = scripted.chat(Model([["Said to nobody."]]))
         _ = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         return await turns.find(session).wait()
@@ -409,7 +409,7 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
     session = talks.route(None).id
 
     async def stop(chat: ChatConfig) -> list[BaseEvent]:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
@@ -431,7 +431,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
         async def work(_: object) -> None:
             raise ZeroDivisionError("a note's text")
 
-        turn = agent_events.make_turn_jobs().start("s", work)
+        turn = agent_events.BackgroundJobs(agent_events.TURN_END).start("s", work)
         _ = await turn.wait()
         return turn
 
@@ -444,7 +444,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
 
 def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
     async def run() -> None:
-        turns = agent_events.make_turn_jobs(kept_s=0, max_running=1)
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END, kept_s=0, max_running=1)
         gate = asyncio.Event()
 
         async def work(_: object) -> None:
@@ -467,7 +467,7 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
     session = talks.route(None).id
 
     async def shut(chat: ChatConfig) -> None:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:

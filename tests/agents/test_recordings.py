@@ -136,7 +136,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
         def open_context(run: str) -> Context:
             return replace(context, submit_options=SubmitOptions(run=run))
 
-        talks = Conversations(store=sessions, folder=folder, context_of=open_context)
+        talks = Conversations(store=sessions, context_of=open_context)
         session = talks.route("index.md")
         for turn in turns(recording.read_text(encoding="utf-8")):
             replayed += 1

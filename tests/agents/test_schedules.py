@@ -75,7 +75,7 @@ class World:
         self.runner = self.another_runner()
 
     def another_runner(self, hub: Hub | None = None) -> ScheduleRunner:
-        def answering(chats: VaultChats):
+        def answering(chats: VaultChats, _model: str):
             model = self.open_model() if self.open_model else self.model
             return scripted.chat(model, chats.hub.table.specs, meter=chats.meter)
 
@@ -473,7 +473,7 @@ def test_a_slow_run_holds_up_no_other_vault(tmp_path: Path, own_home: Path) -> N
     (other / "Lone.md").write_text("# Lone\n", "utf-8")
     gate, quick = Gate(), Model([[REPORT]])
 
-    def answering(opened: VaultChats):
+    def answering(opened: VaultChats, _model: str):
         model = quick if opened.vault == "other" else gate.open()
         return scripted.chat(model, opened.hub.table.specs, meter=opened.meter)
 

@@ -290,18 +290,18 @@ def test_ids_are_uuids(kept: SessionStore) -> None:
 
 
 def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
 
     async def turn() -> bool:
-        async with store.lock_session(tmp_path, "s", wait_s=0):
-            return await asyncio.to_thread(store.is_session_locked, tmp_path, "s")
+        async with kept.lock("s", wait_s=0):
+            return await asyncio.to_thread(kept.is_locked, "s")
 
     async def all_at_once() -> tuple[list[bool], list[bool]]:
-        before = [store.is_session_locked(tmp_path, "s")]
+        before = [kept.is_locked("s")]
         held = await turn()
-        looks = [asyncio.to_thread(store.is_session_locked, tmp_path, "s") for _ in range(3)]
+        looks = [asyncio.to_thread(kept.is_locked, "s") for _ in range(3)]
         return [*before, held], await asyncio.gather(*looks)
 
     told, looked = asyncio.run(all_at_once())

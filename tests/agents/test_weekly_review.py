@@ -60,7 +60,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
-    yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
+    yield Conversations(store=kept, context_of=open_context, wait_s=0.3)
     work.shut()
     context.close()
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from knapper.agents import events, work_store
+from knapper.agents import work_store
 from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
-from knapper.agents.events import Error, ToolCall
+from knapper.agents.events import TURN_END, BackgroundJobs, Error, ToolCall, TurnJobs
 from knapper.agents.loop import QueryCache, Rewriter
 from knapper.agents.model import names
 from knapper.agents.prompting import Prompts
@@ -137,9 +137,7 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
         NotFound: There is no such vault.
         StorageError: The sessions can't be opened.
     """
-    opened_vault = hub.open(vault)
-    folder = opened_vault.folder
-    name = opened_vault.vault.name
+    name = hub.open(vault).vault.name
     with ExitStack() as stack:
         work = clients.open_work(hub, vault)
         _ = stack.callback(work.shut)
@@ -147,7 +145,6 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
         vault_chats = VaultChats(
             conversations=Conversations(
                 store=session_store,
-                folder=folder,
                 context_of=partial(hub.open_as_agent, name, clients=()),
                 stages=clients.open_stages(hub),
             ),
@@ -161,17 +158,19 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     return vault_chats
 
 
+OpenChat: TypeAlias = "Callable[[VaultChats, str], ChatConfig]"
+"""Opens what answers in a vault, by a model's name; empty for the configured one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientChats:
     """The chats of one client in one vault."""
 
     client: str
     chats: VaultChats
-    turns: events.TurnJobs = field(default_factory=events.make_turn_jobs)
+    turns: TurnJobs = field(default_factory=lambda: BackgroundJobs(TURN_END))
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
-    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat
-    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat
-    """Opens a model by its name."""
+    open_chat: OpenChat = VaultChats.chat
     may_write: bool = True
 
     @property
@@ -216,8 +215,7 @@ class ClientChats:
         """
         settings = self.chats.hub.settings
         models.check_model_allowed(settings, model, settings.client(self.client).grants)
-        is_configured = model in {"", settings.model.name}
-        chat = self.open_chat(self.chats) if is_configured else self.open_named(self.chats, model)
+        chat = self.open_chat(self.chats, "" if model == settings.model.name else model)
         return chat if self.may_write else replace(chat, may_write=False)
 
     def context(self, run: str) -> Context:
@@ -271,19 +269,13 @@ class ClientChats:
         return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
-def open_client_chats(
-    vault_chats: VaultChats,
-    client: str,
-    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
-    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
-) -> ClientChats:
+def open_client_chats(vault_chats: VaultChats, client: str, open_chat: OpenChat = VaultChats.chat) -> ClientChats:
     """Open the chats of a client in a vault, with sessions of its own.
 
     Args:
         vault_chats: What all clients of the vault share; the caller closes it, and the client's own file.
         client: The client's name.
         open_chat: Opens what answers.
-        open_named: Opens what answers where a message names a model.
 
     Raises:
         StorageError: The sessions can't be opened.
@@ -296,7 +288,7 @@ def open_client_chats(
         return hub.open_as_agent(vault, run, (client,))
 
     # Open once more for each client: one that looks through all of its sessions doesn't hold up the others.
-    work = work_store.open_work(vault_chats.conversations.folder)
+    work = work_store.open_work(vault_chats.work.folder)
     with ExitStack() as stack:
         _ = stack.callback(work.shut)
         session_store = clients.open_sessions(hub, work, client)
@@ -306,7 +298,6 @@ def open_client_chats(
         client=client,
         chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
         open_chat=open_chat,
-        open_named=open_named,
         may_write=not hub.settings.client(client).grants.is_read_only,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from knapper.agents import stages, work_store
-from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline import records, scopes
 from knapper.agents.pipeline.records import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
@@ -119,20 +119,17 @@ class PresetOverrides:
         Raises:
             BadInput: No agent would work, or a value is out of its range.
         """
-        scope, rules, toggles = base.scope, base.rules, base.toggles
+        scope, rules = base.scope, base.rules
         return replace(
             base,
-            toggles=AgentToggles(
-                scout=toggles.scout if self.scout is None else self.scout,
-                web=toggles.web if self.web is None else self.web,
-                task=toggles.task if self.task is None else self.task,
-            ),
-            scope=ContextScopeConfig(
-                link_depth=scope.link_depth if self.link_depth is None else self.link_depth,
+            toggles=replace(base.toggles, **records.set_fields(self, "scout", "web", "task")),
+            scope=replace(
+                scope,
                 include_same_folder=scope.include_same_folder if self.same_folder is None else self.same_folder,
-                excluded_folders=scope.excluded_folders
-                if self.excluded_folders is None
-                else tuple(self.excluded_folders),
+                excluded_folders=tuple(
+                    scope.excluded_folders if self.excluded_folders is None else self.excluded_folders
+                ),
+                **records.set_fields(self, "link_depth"),
             ),
             rules=EditRules(
                 editable=rules.editable if self.editable is None else scopes.read_editable_scope(self.editable),

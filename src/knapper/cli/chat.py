@@ -535,7 +535,7 @@ def run_chat(
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
         code = ExitCode.OK
-        with line_history(state.chats.conversations.folder / "chat_history"):
+        with line_history(state.chats.store.folder / "chat_history"):
             while (text := read_line("> ")) is not None:
                 if not text.strip():
                     continue

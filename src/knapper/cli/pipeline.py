@@ -182,7 +182,7 @@ async def _resume(
     client_pipelines: VaultPipelines, run_id: str, question: PipelineQuestion, emit: PipelineEventSink
 ) -> PipelineOutcome:
     """Resume a run with the person's answer; the agents get no further rights by that."""
-    person = client_pipelines.hub.settings.client("cli")
+    person = client_pipelines.chats.hub.settings.client("cli")
     run = pipelines.find_paused_run(client_pipelines, run_id, person)
     with pipelines.open_paused_run(client_pipelines, run, person, question.model) as (answering, context):
         return await answering.resume(run_id, question.question, context, emit, by=person.grants)

@@ -296,7 +296,6 @@ def answering(folder: Path, cast: Cast, **more: object) -> PipelineService:
         agents=runs.agents(cast),
         runs=PausedRuns(work, lambda: NOW),
         store=SessionStore(work, lambda: NOW),
-        folder=folder,
         now=lambda: NOW,
     )
     return replace(made, **more)

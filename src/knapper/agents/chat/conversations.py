@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
@@ -62,8 +61,6 @@ class Conversations:
     """The chat sessions of one vault."""
 
     store: SessionStore
-    folder: Path
-    """The vault's state folder."""
     context_of: Callable[[str], Context]
     """Opens the vault as the agent of a run sees it; cheap."""
     stages: Stages = field(default_factory=Stages)
@@ -132,7 +129,7 @@ class Conversations:
         session, stage = self.store.get(session_id), await asyncio.to_thread(self.stages.named_by, message.text)
         if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
             raise NotFound(stage.nothing.rstrip(".").lower(), hint="name it again when there is", code="nothing_to_do")
-        async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
+        async with self.store.lock(session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, stage, emit)
 
     def begin_stage(self, chat: ChatConfig, stage: Stage) -> Session | None:
@@ -167,16 +164,6 @@ class Conversations:
             return done
         message = SessionMessage(text=f"/{stage.name}", may_apply=may_apply, caps=caps or TurnCaps())
         return await self.reply(chat, session.id, message, emit)
-
-    def delete(self, session_id: str) -> None:
-        """Delete a session.
-
-        Raises:
-            NotFound: There is no such session.
-        """
-        self.store.delete(session_id)
-        with suppress(OSError):
-            sessions_store.remove_lock(self.folder, session_id)
 
     async def _answer(
         self,

@@ -1,7 +1,7 @@
 """Choose the next agent of a pipeline, and configure each agent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Self, TypeVar
 
 import json_repair
@@ -137,9 +137,9 @@ class Agents:
     """The model's name, as the person wrote it."""
     rows: Sequence[ToolSpec]
     prompts: Prompts
-    scout: ScoutSettings
-    web: ResearchSettings
-    orchestrator: OrchestratorSettings
+    scout: ScoutSettings = field(default_factory=ScoutSettings)
+    web: ResearchSettings = field(default_factory=ResearchSettings)
+    orchestrator: OrchestratorSettings = field(default_factory=OrchestratorSettings)
     scout_model: Model | None = None
     """None for the same model."""
     scout_name: str = ""

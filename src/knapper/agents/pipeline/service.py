@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -109,8 +108,6 @@ class PipelineService:
     agents: Agents
     runs: PausedRuns
     store: SessionStore
-    folder: Path
-    """The vault's state folder."""
     now: Callable[[], datetime]
     meter: Meter | None = None
     wait_s: float = sessions_store.WAIT_S
@@ -179,7 +176,7 @@ class PipelineService:
             yield
             return
         _ = self.store.get(session_id)
-        async with sessions_store.lock_session(self.folder, session_id, wait_s=self.wait_s):
+        async with self.store.lock(session_id, wait_s=self.wait_s):
             yield
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from knapper.agents.events import BackgroundJobs, FinalEventSpec
+from knapper.agents.events import FinalEventSpec
 from knapper.agents.runs import model
 from knapper.agents.runs.model import (
     ENDED,
@@ -470,22 +470,16 @@ class RunWatcher:
         return events
 
 
-_WATCHED_KEPT_S: Final = 30.0
+WATCHED_KEPT_S: Final = 30.0
 """How long the events of another process's run are kept after its end."""
-
-
-def make_run_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Return an empty set of jobs for the runs that one server carries out at once."""
-    ending = FinalEventSpec(
-        kind=RunDone,
-        make=lambda state, run_id: RunDone(
-            run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer=""
-        ),
-    )
-    return BackgroundJobs(ending, max_running=max_running)
-
-
-def make_watched_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Return an empty set of jobs for runs of other processes that a server follows; these don't stop with it."""
-    ending = FinalEventSpec(kind=RunDone, make=lambda _, run_id: RunDone(run_id=run_id, state="running", answer=""))
-    return BackgroundJobs(ending, kept_s=_WATCHED_KEPT_S, max_running=max_running)
+RUN_END: Final = FinalEventSpec(
+    kind=RunDone,
+    make=lambda state, run_id: RunDone(
+        run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer=""
+    ),
+)
+"""What ends a run that is carried out."""
+WATCH_END: Final = FinalEventSpec(
+    kind=RunDone, make=lambda _, run_id: RunDone(run_id=run_id, state="running", answer="")
+)
+"""What ends the following of another process's run, which doesn't stop with it."""

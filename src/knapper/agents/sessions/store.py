@@ -9,10 +9,9 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final, Literal
 
 from filelock import BaseFileLock
@@ -31,31 +30,6 @@ WAIT_S: Final = 120.0
 _POLL_S: Final = 0.05
 
 
-@asynccontextmanager
-async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
-    """Lock a session for one turn; the system releases the lock where the process ends.
-
-    Args:
-        folder: The vault's state folder, which exists.
-        session_id: The id of a session that exists.
-        wait_s: How long to wait for another turn.
-
-    Raises:
-        ConflictError: The other turn is still running (code ``session_busy``).
-    """
-    lock = await acquire_lock(WorkLocks(folder / LOCK_FOLDER), session_id, wait_s=max(wait_s, MIN_LOCK_WAIT_S))
-    if lock is None:
-        raise ConflictError(
-            "the session is answering another message",
-            hint="wait for it, cancel it, or begin another session",
-            code="session_busy",
-        )
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> BaseFileLock | None:
     """Acquire a lock without blocking the event loop; None where it is held for longer than *wait_s*."""
     deadline = time.monotonic() + wait_s
@@ -63,19 +37,6 @@ async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_
     while (lock := locks.acquire(name, wait_s=0)) is None and time.monotonic() < deadline:  # noqa: ASYNC110 - see above
         await asyncio.sleep(_POLL_S)
     return lock
-
-
-def is_session_locked(folder: Path, session_id: str) -> bool:
-    """Return whether a turn is running in a session, in any process."""
-    try:
-        return WorkLocks(folder / LOCK_FOLDER).is_held(session_id)
-    except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
-        return False
-
-
-def remove_lock(folder: Path, session_id: str) -> None:
-    """Remove the lock file of a deleted session."""
-    WorkLocks(folder / LOCK_FOLDER).path(session_id).unlink(missing_ok=True)
 
 
 SessionKind = Literal["file", "none", "own"]
@@ -317,9 +278,41 @@ class SessionStore:
         Raises:
             StorageError: An earlier version's file of the sessions can't be migrated.
         """
+        self.folder = work.folder
         self._ledger = work.database_with("sessions", client)
+        self._locks = WorkLocks(work.folder / LOCK_FOLDER)
         self._now = now
         self._client_key = client_key(client)
+
+    @asynccontextmanager
+    async def lock(self, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
+        """Lock a session that exists for one turn; the system releases the lock where the process ends.
+
+        Args:
+            session_id: The session's id.
+            wait_s: How long to wait for another turn.
+
+        Raises:
+            ConflictError: The other turn is still running (code ``session_busy``).
+        """
+        lock = await acquire_lock(self._locks, session_id, wait_s=max(wait_s, MIN_LOCK_WAIT_S))
+        if lock is None:
+            raise ConflictError(
+                "the session is answering another message",
+                hint="wait for it, cancel it, or begin another session",
+                code="session_busy",
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def is_locked(self, session_id: str) -> bool:
+        """Return whether a turn is running in a session, in any process."""
+        try:
+            return self._locks.is_held(session_id)
+        except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
+            return False
 
     def by_file(
         self, identity: FileIdentity, earlier: Sequence[str] = (), is_gone: Callable[[str], bool] | None = None
@@ -555,6 +548,8 @@ class SessionStore:
         with self._ledger.writing() as database:
             _ = self._require(database, session_id)
             database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        with suppress(OSError):
+            self._locks.path(session_id).unlink(missing_ok=True)
 
     def prune(self, *, max_days: float, max_bytes: int) -> int:
         """Delete the client's sessions that are too old, then its oldest ones while all together are too large.

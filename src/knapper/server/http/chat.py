@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents.sessions import store
 from knapper.agents.stages import Stage
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError
@@ -215,7 +214,7 @@ async def hold_idle_session(service: JobService, client_chats: ClientChats, sess
     _ = await service.run_blocking(lambda: client_chats.store.get(session_id))
     if find_running_turn(client_chats, session_id) is not None:
         raise session_busy_error()
-    async with store.lock_session(client_chats.conversations.folder, session_id, wait_s=0):
+    async with client_chats.store.lock(session_id, wait_s=0):
         yield
 
 
@@ -360,7 +359,7 @@ class _SessionCall:
     async def delete_session(self) -> dict[str, JSONValue]:
         """Delete a session."""
         async with hold_idle_session(self.service, self.chats, self.session_id):
-            await self.service.run_blocking(lambda: self.chats.conversations.delete(self.session_id))
+            await self.service.run_blocking(lambda: self.chats.store.delete(self.session_id))
         return {"deleted": self.session_id}
 
     async def _answer(self, session: Session) -> dict[str, JSONValue]:
@@ -408,7 +407,6 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
 async def _describe_sessions(
     service: JobService, client_chats: ClientChats, *found: Session
 ) -> list[dict[str, JSONValue]]:
-    folder = client_chats.conversations.folder
     rows: list[dict[str, JSONValue]] = []
     for each in found:  # and the jobs running in it here, without reading the disk
         turn, task = find_running_turn(client_chats, each.id), service.jobs.within(each.id)
@@ -421,7 +419,7 @@ async def _describe_sessions(
         }
         rows.append({"id": each.id, "title": session_data.pop("name"), **session_data, **activity})
     idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
-    held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
+    held_ids = await service.run_blocking(lambda: set(filter(client_chats.store.is_locked, idle_ids)))
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
 

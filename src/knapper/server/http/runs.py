@@ -96,9 +96,10 @@ class RunJobs:
         if self.running_job(run.id) is not None:
             raise run_busy_error(run.id)
         if self._carried is None:
-            from knapper.agents.runs import store  # noqa: PLC0415 - a server without runs needn't pay for models
+            from knapper.agents.events import BackgroundJobs  # noqa: PLC0415 - a server without runs needn't pay for models
+            from knapper.agents.runs import store  # noqa: PLC0415 - the same
 
-            self._carried = store.make_run_jobs(MOST_RUNS)
+            self._carried = BackgroundJobs(store.RUN_END, max_running=MOST_RUNS)
 
         def carried(emit: JobEventSink) -> Coroutine[object, object, object]:
             return _carry_out_run(prepared, emit)
@@ -121,9 +122,10 @@ class RunJobs:
         if watch_job is not None:
             return watch_job
         if self._watched is None:
+            from knapper.agents.events import BackgroundJobs  # noqa: PLC0415 - as above
             from knapper.agents.runs import store  # noqa: PLC0415 - as above
 
-            self._watched = store.make_watched_jobs(_MAX_WATCHED)
+            self._watched = BackgroundJobs(store.WATCH_END, kept_s=store.WATCHED_KEPT_S, max_running=_MAX_WATCHED)
 
         async def watched(emit: JobEventSink) -> None:
             from knapper.agents.runs.store import RunWatcher  # noqa: PLC0415 - as above

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.pipeline import scopes, store
-from knapper.agents.sessions import store as sessions_store
 from knapper.app.clients import TaskOrder
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.jsontypes import Record, list_or_empty
@@ -81,7 +80,7 @@ async def begin_task(
 
     answering, request, context = await service.run_blocking(prepare)
     if request.session_id:
-        async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
+        async with answering.store.lock(request.session_id, wait_s=0):
             pass  # who comes later than this is told in the stream
 
     async def work(emit: JobEventSink) -> None:
@@ -155,7 +154,7 @@ async def find_task(service: JobService, client: str, run_id: str) -> Background
 
 
 def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
-    settings, configured = client_pipelines.pipelines.hub.settings, client_pipelines.configured()
+    settings, configured = client_pipelines.chats.chats.hub.settings, client_pipelines.configured()
     model_names: list[str] = []
     attempts: dict[str, Callable[[], object]] = {
         "model": lambda: model_names.append(client_pipelines.chats.chat().name),
@@ -331,7 +330,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
                 client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
                 if args.flag("debug") is True:
                     security.check_person(
-                        client_pipelines.pipelines.hub.settings, request.scope, "see a model's prompts"
+                        client_pipelines.chats.chats.hub.settings, request.scope, "see a model's prompts"
                     )
                 run_id, model = args.text("run_id"), args.text("model")
                 if run_id:
@@ -421,12 +420,13 @@ class WaitingRun(Record):
 
 async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[WaitingRun]:
     """List runs that wait for an answer, and record that the client is shown them."""
-    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+    from knapper.app import clients  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     own_name = client_pipelines.client.name
 
     def list_shown() -> list[PausedRun]:
-        paused_runs = pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
+        vault_chats = client_pipelines.chats.chats
+        paused_runs = clients.list_paused(vault_chats.hub, own_name, vault_chats.work)
         client_pipelines.chats.mark_shown(*(run.id for run in paused_runs))
         return paused_runs
 
