@@ -210,7 +210,7 @@ def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: SessionStore) -> N
 
     assert (cleared.id, cleared.turns) == (session.id, 0)
     assert list(kept.turns(session.id)) == []
-    assert kept.history(session.id).head.messages == "[]"
+    assert kept.history(session.id)[0].messages == "[]"
     assert kept.append(session.id, 1, exchange()) == 2
 
 
@@ -221,7 +221,7 @@ def test_a_session_that_was_cleared_while_it_was_summed_up_stays_so(kept: Sessio
 
     kept.sum_up(session.id, HistorySummary(messages="[1]", upto=1))
 
-    assert kept.history(session.id).head == HistorySummary()
+    assert kept.history(session.id)[0] == HistorySummary()
 
 
 def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: SessionStore) -> None:
@@ -231,7 +231,7 @@ def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: Sess
 
     kept.sum_up(session.id, HistorySummary(messages="[2]", upto=2))
 
-    assert [turn.question for turn in kept.history(session.id).turns] == ["q2"]
+    assert [turn.question for turn in kept.history(session.id)[1]] == ["q2"]
     assert len(kept.turns(session.id)) == 3
 
 

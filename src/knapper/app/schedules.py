@@ -382,7 +382,7 @@ class ScheduleRunner:
 
     async def _begin_stage(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
         """Start the schedule's agent in a session of its own; None where there is nothing to do."""
-        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
+        from knapper.agents.chat.turn import Message  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
         chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
@@ -391,7 +391,7 @@ class ScheduleRunner:
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None
-        message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
+        message = Message(text=f"/{stage.name}", may_apply=schedule.may_apply)
 
         async def work(emit: JobEventSink) -> None:
             _ = await conversations.reply(chat, session.id, message, emit)

@@ -16,7 +16,6 @@ import click
 
 from knapper import app
 from knapper.agents import prompting
-from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps, lower_limits
 from knapper.agents.events import Done, Error, Event, Notice, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
@@ -372,7 +371,7 @@ class ChatState:
         """Answer a message; return the exit code for its end."""
 
         async def work(emit: EventSink) -> Done:
-            message = SessionMessage(text=text, active_file=self.note, caps=self.caps)
+            message = Message(text=text, active_file=self.note, caps=self.caps)
             return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)

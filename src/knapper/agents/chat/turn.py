@@ -145,16 +145,20 @@ def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The person's message, and the history before it."""
+    """The person's message; a conversation adds the history before it."""
 
     text: str
-    run: str
+    run: str = ""
     """The session's or run's id."""
     active_file: str = ""
     """The note that is open; empty for none."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     debug: bool = False
     """Whether the model's conversation is reported."""
+    may_apply: bool = False
+    """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
+    caps: TurnCaps = field(default_factory=TurnCaps)
+    """Limits of this message, which only lower the chat's."""
 
 
 COMPACTED_KEY: Final = "compacted"
@@ -360,7 +364,7 @@ class ChatTurn:
         """
         self._chat = chat
         self._context = context
-        self._message = message
+        self.message = message
         rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
         essential = chat.essential or chat.name in chat.small_models
         self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=essential)
@@ -423,7 +427,7 @@ class ChatTurn:
         """Return the messages to add to the conversation, which can continue however the turn ended."""
         new_messages = [*self._earlier, *self._progress.new_messages]
         if not new_messages:
-            new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
+            new_messages = [ModelRequest(parts=[UserPromptPart(content=self.message.text)])]
         complete = add_missing_answers(new_messages, self._session.answers)
         finished = replace_answer(drop_open_calls(complete), self._text())
         return stub_tool_answers(finished, self._session.answers)
@@ -443,12 +447,12 @@ class ChatTurn:
             changes=[*self._session.changes],
             usage=self.spent.as_dict(),
             model=self._chat.name,
-            session_id=self._message.run,
+            session_id=self.message.run,
             notes=[*(self._notes or self._tool_notices)],
         )
 
     async def _loop(self) -> None:
-        chat, message = self._chat, self._message
+        chat, message = self._chat, self.message
         system = await asyncio.to_thread(
             prompting.write_system_prompt,
             chat.instructions or chat.prompts.load("chat"),
@@ -501,9 +505,9 @@ class ChatTurn:
         if chat.rewriter is None:
             return ""
         by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
-        parts = (part for one in reversed(self._message.history) if isinstance(one, ModelRequest) for part in one.parts)
+        parts = (part for one in reversed(self.message.history) if isinstance(one, ModelRequest) for part in one.parts)
         last = next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
-        question = Question(text=self._message.text, earlier=last)
+        question = Question(text=self.message.text, earlier=last)
         answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
         return loop.describe(answer, self._session.results.mark)
 
@@ -534,7 +538,7 @@ class ChatTurn:
 
     def _emit_debug(self) -> None:
         """Report the conversation as the model had it, where that is asked for."""
-        if self._message.debug and self._progress.run is not None:
+        if self.message.debug and self._progress.run is not None:
             text = model_replies.format_conversation(self._progress.run.all_messages())
             self._emit(Debug(phase="chat", title="conversation", text=text))
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
@@ -89,16 +88,6 @@ def describe_fates(proposals: Proposals) -> DescribeFate:
 
 def _read_texts(row: Mapping[str, JSONValue], *names: str) -> dict[str, str]:
     return {name: str(row.get(name, "")) for name in names}
-
-
-class EndedRun(NamedTuple):
-    """A run that has ended or asks something, with what is needed to store it."""
-
-    run: PipelineRun
-    context: Context
-    outcome: PipelineOutcome
-    trace: Sequence[JSONValue]
-    """What the agents did, in order; see `knapper.agents.events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,28 +199,28 @@ class PipelineService:
         finally:
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             has_ended = is_over and going.state is not None
-            ended = EndedRun(run, context, outcome, recorder.entries())
-            storing = asyncio.to_thread(self._keep, ended, has_ended=has_ended)
+            storing = asyncio.to_thread(self._keep, run, outcome, recorder.entries(), has_ended=has_ended)
             outcome, late_events = await asyncio.shield(storing)
             for event in (*late_events, outcome):
                 emit(event)
         return outcome
 
-    def _keep(self, ended: EndedRun, *, has_ended: bool) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
+    def _keep(
+        self, run: PipelineRun, outcome: PipelineOutcome, trace: Sequence[JSONValue], *, has_ended: bool
+    ) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
         """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
-        run, outcome = ended.run, ended.outcome
         events: list[PipelineEvent] = []
-        writes: list[Callable[[], None]] = [lambda: answers.end_run(ended.context)]
+        writes: list[Callable[[], None]] = [lambda: answers.end_run(run.context)]
         if outcome.state == "asked":
             try:
                 self.runs.pause(
                     PausedRun(
                         id=run.request.run_id,
-                        client=self.owner or ended.context.rights.grants.client,
+                        client=self.owner or run.context.rights.grants.client,
                         at=self.now(),
                         question=outcome.question or {},
                         request=run.request.as_dict(),
-                        state=pipeline.dump_state(replace(run.paused_state(), trace=ended.trace)),
+                        state=pipeline.dump_state(replace(run.paused_state(), trace=trace)),
                     )
                 )
             except StorageError as error:
@@ -241,7 +230,7 @@ class PipelineService:
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
                 outcome = replace(outcome, state="failed", question=None, error=error_row)
         elif run.request.session_id:
-            writes.append(lambda: self._append(run.request, outcome, ended.trace))
+            writes.append(lambda: self._append(run.request, outcome, trace))
         if has_ended:
             writes.append(lambda: self.runs.end(run.request.run_id))
         writes.append(lambda: self._spend(run))

@@ -84,7 +84,7 @@ class Exchange:
     """The note that was open; empty for none."""
     outcome: Mapping[str, JSONValue]
     """`knapper.agents.events.Done` as a dictionary: answer, citations, proposals, changes, usage."""
-    messages: str = field(repr=False)
+    messages: str = field(default="[]", repr=False)
     """pydantic-ai's messages as JSON, shortened."""
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -105,15 +105,6 @@ class HistorySummary:
     messages: str = "[]"
     upto: int = 0
     """The number of the last turn that it covers; 0 for no summary."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHistory:
-    """The messages that a conversation continues with."""
-
-    head: HistorySummary
-    turns: Sequence[Exchange]
-    """The turns after the summary."""
 
 
 _MAX_CHANGES: Final = 200
@@ -412,8 +403,8 @@ class SessionStore:
             rows = database.execute(_LATEST_TURNS, values).fetchall()
         return [(row["session"], _read_turn(row, messages="")) for row in rows]
 
-    def history(self, session_id: str) -> SessionHistory:
-        """Return the messages that a session continues with.
+    def history(self, session_id: str) -> tuple[HistorySummary, Sequence[Exchange]]:
+        """Return the messages that a session continues with: a summary, and the turns after it.
 
         Raises:
             NotFound: There is no such session.
@@ -421,9 +412,7 @@ class SessionStore:
         with self._ledger.reading() as database:
             row = self._require(database, session_id)
             head = HistorySummary(messages=row["head"], upto=row["head_upto"])
-            return SessionHistory(
-                head=head, turns=read_turns(database, session_id, max(head.upto, int(row["cleared"])))
-            )
+            return head, read_turns(database, session_id, max(head.upto, int(row["cleared"])))
 
     def append(self, session_id: str, after: int, exchange: Exchange) -> int:
         """Add a turn.

@@ -34,8 +34,7 @@ from knapper.tools import answers
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
-    from knapper.agents.chat.conversations import SessionMessage
-    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.chat.turn import ChatConfig, Message
     from knapper.agents.events import JobEventSink, TurnJob
     from knapper.agents.sessions.store import Session
     from knapper.app.chats import ClientChats
@@ -131,7 +130,7 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 async def begin_turn(
-    service: JobService, client_chats: ClientChats, message: SessionMessage, session_id: str = "", model: str = ""
+    service: JobService, client_chats: ClientChats, message: Message, session_id: str = "", model: str = ""
 ) -> TurnJob:
     """Start answering a message.
 
@@ -550,19 +549,18 @@ def _make_turn_start(
     return endpoint
 
 
-def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
+def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> Message:
     """Read a message from a request's arguments.
 
     Raises:
         RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
     """
-    from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
-    from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
+    from knapper.agents.chat.turn import Message, TurnCaps  # noqa: PLC0415 - a server without chats needn't pay for models
 
     is_debugged = args.flag("debug") is True
     if is_debugged:
         security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
-    return SessionMessage(
+    return Message(
         text=args.text("message"),
         active_file=args.text("active_file"),
         debug=is_debugged,
