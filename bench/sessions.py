@@ -15,7 +15,7 @@ from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app
-from knapper.agents.chat.turn import ChatConfig, Message
+from knapper.agents.chat.turn import ChatConfig, Message, TurnCaps
 from knapper.agents.events import Event, Text
 from knapper.agents.prompting import Prompts
 from knapper.app import chats
@@ -117,4 +117,4 @@ def _chat(stream: object) -> ChatConfig:
         prompts=Prompts(),
         now=lambda: datetime.now(UTC),
     )
-    return replace(chat, max_iterations=1_000)
+    return replace(chat, caps=TurnCaps(rounds=1_000))

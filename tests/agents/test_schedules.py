@@ -321,7 +321,7 @@ def test_a_run_keeps_its_budget(open_world: Callable[..., World]) -> None:
 def test_a_run_keeps_its_time_and_what_it_had_by_then(
     open_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "MINUTE_S", 0.5)
+    monkeypatch.setattr("knapper.agents.chat.turn.MINUTE_S", 0.5)
     world, gate = open_world(schedule(max_minutes=1)), Gate()
     world.open_model = gate.open
 

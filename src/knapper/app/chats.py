@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from knapper.agents import work_store
 from knapper.agents.chat.conversations import Conversations
-from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
+from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig, TurnCaps
 from knapper.agents.events import TURN_END, BackgroundJobs, Error, ToolCall, TurnJobs
 from knapper.agents.loop import QueryCache, Rewriter
 from knapper.agents.model import names
@@ -81,10 +81,12 @@ class VaultModels(Closeable):
             read_context=partial(self._read_context, name) if may_tell else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
-            max_iterations=model_settings.turn_rounds,
-            max_calls=model_settings.turn_calls,
-            timeout_s=model_settings.turn_minutes * 60.0,
-            max_cents=model_settings.turn_cents,
+            caps=TurnCaps(
+                rounds=model_settings.turn_rounds,
+                calls=model_settings.turn_calls,
+                minutes=model_settings.turn_minutes,
+                cents=model_settings.turn_cents,
+            ),
             rewriter=rewriter if settings.search.rewrites else None,
         )
 

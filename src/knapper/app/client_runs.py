@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.runs import executor, export, model, retrieving
+from knapper.agents.runs import executor, export, retrieving
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
 from knapper.app import models, runs
 from knapper.app.runs import OpenedRuns
@@ -149,25 +149,6 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     if name in _ZERO_IS_UNLIMITED:
         return bool(most) and (not number or number > most)
     return number > most
-
-
-def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
-    """List a run's questions, in the form of its events.
-
-    Raises:
-        NotFound: There is no such run.
-    """
-    open_ids = {checkpoint.id for checkpoint in opened_runs.checkpoints.waiting(run_id)}
-    nodes = opened_runs.store.show(run_id).nodes
-    events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
-    return [event for event in events if event.id in open_ids]
-
-
-def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-    """Count the questions of the listed runs; runs without questions are left out."""
-    asking_run_ids = {checkpoint.run for checkpoint in opened_runs.checkpoints.waiting()}
-    counts = {run.id: len(list_questions(opened_runs, run.id)) for run in runs if run.id in asking_run_ids}
-    return {run_id: number for run_id, number in counts.items() if number}
 
 
 def list_seen_clients(hub: Hub, client: str, vault: str, store: RunStore) -> Sequence[str]:
@@ -366,17 +347,9 @@ class ClientRuns:
             options |= {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
         return options
 
-    def unanswered_checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
-        """List the questions of a run that nobody has answered; the client must see the run."""
-        return self.opened_runs.checkpoints.waiting(run_id)
-
-    def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-        """Count the unanswered questions of the listed runs; runs without any are left out."""
-        return count_questions(self.opened_runs, runs)
-
     def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
         """List the unanswered questions in the form of events; raises as `show` does."""
-        return list_questions(self.opened_runs, self.show(run_id).run.id)
+        return self.opened_runs.questions(self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
         """Answer a run's question: ``go on``, ``skip``, paths of notes, or a free text that says where to look.

@@ -94,17 +94,6 @@ class VaultPipelines(Closeable):
             owner="" if self.owner == AGENT_CLIENT else self.owner,
         )
 
-    def default_preset(self, preset: str = "") -> Preset:
-        """Return the defaults of a task.
-
-        Args:
-            preset: The name of a preset; empty for the configuration with the agents used last.
-
-        Raises:
-            NotFound: There is no such preset.
-        """
-        return default_preset(self.presets, self.chats.hub.settings, preset)
-
     def request(self, task: str, preset: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
         """Build a request from a preset."""
         agent_settings = self.chats.hub.settings.agents
@@ -123,10 +112,6 @@ class VaultPipelines(Closeable):
             orchestrate=agent_settings.orchestrate,
             session_id=session_id,
         )
-
-    def context(self, run_id: str, client: str = AGENT_CLIENT) -> Context:
-        """Open the vault for a run, as agents that act for a client see it."""
-        return self.chats.hub.context(client=client, vault=self.chats.vault, submit_options=SubmitOptions(run=run_id))
 
     def close(self) -> None:
         """Close everything opened here; the hub stays open."""
@@ -235,10 +220,7 @@ class ClientPipelines:
         Raises:
             NotFound: There is no such preset.
         """
-        if preset:
-            return self._restrict(self.pipelines.presets.find(preset))
-        base_preset = self.configured()
-        return replace(base_preset, toggles=self.switches.toggles(base_preset.toggles))
+        return self._restrict(default_preset(self.switches, self.chats.chats.hub.settings, preset))
 
     def configured(self) -> Preset:
         """Return the configured preset, as far as the client may see and use it.
@@ -513,7 +495,7 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
     preset = requested_choices.get("preset", "")
     uses_own_preset = bool(preset) or context.rights.grants.is_person  # the switches that are kept are persons'
     base_preset = (
-        vault_pipelines.default_preset(preset)
+        default_preset(vault_pipelines.presets, vault_pipelines.chats.hub.settings, preset)
         if uses_own_preset
         else app_clients.configured_preset(vault_pipelines.chats.hub.settings)
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from knapper.agents import work_store
 from knapper.agents.prompting import Prompts
-from knapper.agents.runs import retrieving, store
+from knapper.agents.runs import model, retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
@@ -23,13 +23,13 @@ from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from pydantic_ai.models import Model
 
     from knapper.agents.model.usage import Meter
     from knapper.agents.runs.engine import AskPerson
-    from knapper.agents.runs.model import CheckpointEvent
+    from knapper.agents.runs.model import CheckpointEvent, RunRecord
     from knapper.agents.runs.store import RunStore
     from knapper.agents.work_store import WorkStore
     from knapper.app.hub import Hub
@@ -144,6 +144,23 @@ class OpenedRuns(Closeable):
         """
         self.store.delete(run_id)
         _ = self.checkpoints.forget(run_id)
+
+    def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
+        """List a run's unanswered questions, in the form of its events.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        open_ids = {checkpoint.id for checkpoint in self.checkpoints.waiting(run_id)}
+        nodes = self.store.show(run_id).nodes
+        events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
+        return [event for event in events if event.id in open_ids]
+
+    def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
+        """Count the unanswered questions of the listed runs; runs without any are left out."""
+        asking_run_ids = {checkpoint.run for checkpoint in self.checkpoints.waiting()}
+        counts = {run.id: len(self.questions(run.id)) for run in runs if run.id in asking_run_ids}
+        return {run_id: number for run_id, number in counts.items() if number}
 
     def is_ready(self) -> bool:
         """Return whether the sandbox can run scripts without being prepared first."""

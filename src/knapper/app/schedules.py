@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     BeginTurn = Callable[[ClientChats, str, JobFunction, str], TurnJob]
 
 LOG: Final = logging.getLogger("knapper.app.schedules")
-MINUTE_S: Final = 60.0
 _TIMES: Final = ("cadence", "at", "weekday", "folder", "results", "client")
 """What decides when a schedule is due; by results and client, which changes of its folder it sees."""
 CANCEL_POLL_S: Final = 1.0
@@ -382,16 +381,15 @@ class ScheduleRunner:
 
     async def _begin_stage(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
         """Start the schedule's agent in a session of its own; None where there is nothing to do."""
-        from knapper.agents.chat.turn import Message  # noqa: PLC0415 - as above
+        from knapper.agents.chat.turn import Message, TurnCaps  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
-        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
-        allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
-        chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
+        chat = await asyncio.to_thread(client_chats.chat)
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None
-        message = Message(text=f"/{stage.name}", may_apply=schedule.may_apply)
+        caps = TurnCaps(tokens=schedule.max_tokens, minutes=schedule.max_minutes)
+        message = Message(text=f"/{stage.name}", may_apply=schedule.may_apply, caps=caps)
 
         async def work(emit: JobEventSink) -> None:
             _ = await conversations.reply(chat, session.id, message, emit)

@@ -16,7 +16,7 @@ import click
 
 from knapper import app
 from knapper.agents import prompting
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps, lower_limits
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps
 from knapper.agents.events import Done, Error, Event, Notice, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
@@ -283,13 +283,13 @@ def answer_once(
         RefusedError: A limit is reached.
     """
     with app.open_hub(config, only=True) as hub, chats.open_models(hub) as models, asyncio.Runner() as runner:
-        chat = lower_limits(models.chat(model), caps)
+        chat = models.chat(model)
         run = str(uuid.uuid4())
         context = models.context(run)
         if piped:
             answers.mark_tainted(context, PIPED_SOURCE)
             question = f"{question}\n\n{quote_piped(piped)}"
-        turn = ChatTurn(chat, context, Message(text=question, run=run))
+        turn = ChatTurn(chat, context, Message(text=question, run=run, caps=caps))
         display = _open_answer_display(options, chat)
 
         async def work(emit: EventSink) -> None:

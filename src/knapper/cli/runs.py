@@ -27,7 +27,6 @@ from knapper.agents.runs.model import (
     RunStarted,
     RunState,
 )
-from knapper.app import client_runs as app_client_runs
 from knapper.app import runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
@@ -401,9 +400,7 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show the state of a run, and its answer if there is one."""
     with _open_runs(options) as client_runs:
         run_view = client_runs.store.show(run_id)
-        checkpoints: list[JSONValue] = [
-            one.as_dict() for one in app_client_runs.list_questions(client_runs, run_view.run.id)
-        ]
+        checkpoints: list[JSONValue] = [one.as_dict() for one in client_runs.questions(run_view.run.id)]
     run_fields = {**run_view.as_dict(), "asks": len(checkpoints), "checkpoints": checkpoints}
     code = output.print_result(options, run_fields, render_run(run_fields))
     if run_fields["answer"] and not options.as_json:
@@ -430,7 +427,7 @@ def list_runs(options: GlobalOptions, number: int) -> ExitCode:
     """List runs, newest first."""
     with _open_runs(options) as client_runs:
         newest, total = client_runs.store.runs(limit=number)
-        asks = app_client_runs.count_questions(client_runs, newest)
+        asks = client_runs.count_questions(newest)
     rows: list[JSONRow] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
     text = "\n".join(map(render_run_line, rows))
     return output.print_listing(options, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")

@@ -153,7 +153,7 @@ class Conversations:
             chat = await asyncio.to_thread(chat_turn.configure_stage, chat, stage)
             context = context if message.may_apply else stage.hold_to_proposals(context)
         message = replace(message, run=session_id, history=history)
-        turn = ChatTurn(chat_turn.lower_limits(chat, message.caps), context, message)
+        turn = ChatTurn(chat, context, message)
         final_events: list[Done] = []
         recorder = TraceRecorder()
 

@@ -133,7 +133,7 @@ class RunJobs:
             watch = RunWatcher()
             while True:
                 run_view, open_questions = await self.service.run_blocking(
-                    lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
+                    lambda: (client_runs.show(run_id), client_runs.opened_runs.checkpoints.waiting(run_id))
                 )
                 for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
                     emit(event)
@@ -227,7 +227,7 @@ class _RunCall:
 
         def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
             page_runs, total = self.runs.runs(limit, offset)
-            return page_runs, total, self.runs.count_questions(page_runs)
+            return page_runs, total, self.runs.opened_runs.count_questions(page_runs)
 
         page_runs, total, question_counts = await self.blocking(read_page)
         rows: list[JSONValue] = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
