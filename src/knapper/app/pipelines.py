@@ -73,24 +73,15 @@ class VaultPipelines(Closeable):
             BadInput: A limit is out of its range.
         """
         settings = self.chats.hub.settings
-        chat = self.open_chat(self.chats, model)
         scout_model = settings.agents.scout.model
-        scout_chat = self.open_chat(self.chats, scout_model) if scout_model else None
         agents = Agents(
-            model=chat.model,
-            name=chat.name,
-            rows=chat.rows,
-            prompts=chat.prompts,
-            scout_model=scout_chat.model if scout_chat else None,
-            scout_name=scout_chat.name if scout_chat else "",
-            rewriter=chat.rewriter,
+            chat=self.open_chat(self.chats, model),
+            scout_chat=self.open_chat(self.chats, scout_model) if scout_model else None,
         )
         return PipelineService(
             agents=agents.within(configured_task_limits(settings)).within(limits or TaskLimits()),
             runs=self.runs,
             store=self.chats.store,
-            now=chat.now,
-            meter=self.chats.meter,
             owner="" if self.owner == AGENT_CLIENT else self.owner,
         )
 

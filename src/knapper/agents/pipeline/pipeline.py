@@ -206,7 +206,7 @@ class PipelineRun:
                 await self._phases()
             self.state = "asked" if self._is_asked else "complete"
         except (*usage.MODEL_ERRORS, KnapError) as error:
-            self.error = usage.convert_model_error(error, self._agents.name)
+            self.error = usage.convert_model_error(error, self._agents.chat.name)
             self.state = "limit" if self.error.code == "budget_spent" else "failed"
             self._emit(Error.of(self.error))
 
@@ -253,7 +253,7 @@ class PipelineRun:
             question={"question": asked.question, "options": [*asked.options]} if asked else None,
             notices=[*self.notices],
             usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in spent.items()}},
-            model=self._agents.name,
+            model=self._agents.chat.name,
             session_id=request.session_id,
             error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
         )
@@ -381,7 +381,7 @@ class PipelineRun:
             chat_history=self._resume_point.history,
             pipeline=self.pipeline,
             mark=self._mark,
-            repair=self._agents.prompts.load("repair"),
+            repair=self._agents.chat.prompts.load("repair"),
         )
         self._report("task", "working on the task", state="started")
         task_run = TaskRun(self._agents_left().make_stage(TASK, request.rules), self.context, task_input)

@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents import events
 from knapper.agents.events import Error, Notice, TraceRecorder
-from knapper.agents.model.usage import Meter
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import edits, pipeline
 from knapper.agents.pipeline.context import TaskRequest
@@ -97,8 +95,6 @@ class PipelineService:
     agents: Agents
     runs: PausedRuns
     store: SessionStore
-    now: Callable[[], datetime]
-    meter: Meter | None = None
     wait_s: float = sessions_store.WAIT_S
     owner: str = ""
     """The client on whose behalf runs wait; empty for the client that the vault is opened for."""
@@ -178,8 +174,8 @@ class PipelineService:
         self, request: TaskRequest, context: Context, going: ResumePoint, emit: PipelineEventSink
     ) -> PipelineOutcome:
         agents = self.agents.within(request.limits)
-        if self.meter:
-            agents = replace(agents, limits=self.meter.allow(request.run_id))
+        if agents.chat.meter:
+            agents = replace(agents, limits=agents.chat.meter.allow(request.run_id))
         run = PipelineRun(agents, context, request, going)
         recorder = TraceRecorder(going.state.trace if going.state else ())
 
@@ -217,7 +213,7 @@ class PipelineService:
                     PausedRun(
                         id=run.request.run_id,
                         client=self.owner or run.context.rights.grants.client,
-                        at=self.now(),
+                        at=self.agents.chat.now(),
                         question=outcome.question or {},
                         request=run.request.as_dict(),
                         state=pipeline.dump_state(replace(run.paused_state(), trace=trace)),
@@ -243,13 +239,13 @@ class PipelineService:
         return replace(outcome, notices=[*outcome.notices, *(one.text for one in notices)]), [*events, *notices]
 
     def _spend(self, run: PipelineRun) -> None:
-        if not self.meter:
+        if not self.agents.chat.meter:
             return
         spending: dict[str, ModelSpend] = {}
         for phase, spent in run.spent_now.items():
-            name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
-            spending[name] = spending.get(name, ModelSpend()) + spent
-        self.meter.record_models(run.request.run_id, spending)
+            chat = (self.agents.scout_chat if phase == "scout" else None) or self.agents.chat
+            spending[chat.name] = spending.get(chat.name, ModelSpend()) + spent
+        self.agents.chat.meter.record_models(run.request.run_id, spending)
 
     def _append(self, request: TaskRequest, outcome: PipelineOutcome, entries: Sequence[JSONValue]) -> None:
         messages = [
@@ -258,7 +254,7 @@ class PipelineService:
         ]
         exchange = Exchange(
             number=0,
-            at=self.now(),
+            at=self.agents.chat.now(),
             question=request.task,
             file=request.current,
             # Where it is reviewed depends on the server that runs then, and is told anew.
