@@ -24,7 +24,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.events import Debug, Done, Error, Notice, TurnState
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -486,11 +486,13 @@ class ChatTurn:
         chat = self._chat
         if chat.rewriter is None:
             return ""
-        by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
+        by = StageAgent(
+            stage=loop.REWRITE, model=chat.model, prompt="", settings=None, limits=self._limits, name=chat.name
+        )
         parts = (part for one in reversed(self.message.history) if isinstance(one, ModelRequest) for part in one.parts)
         last = next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
         question = Question(text=self.message.text, earlier=last)
-        answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
+        answer = await loop.find_by_rewriting(chat.rewriter, by, self._usage, question, self._context, self._emit)
         return loop.describe(answer, self._session.results.mark)
 
     async def _converse(self, task: LoopTask) -> None:

@@ -205,11 +205,6 @@ SELECT t.session, t.number, t.at, t.file, t.question, json_remove(t.outcome, '$.
 _MAX_SHOWN_ID: Final = 80
 
 
-def new_session_id() -> str:
-    """Return a random id that can't be guessed."""
-    return str(uuid.uuid4())
-
-
 def read_session(row: sqlite3.Row) -> Session:
     """Return a database row as a session."""
     return Session(
@@ -242,13 +237,6 @@ def last_turn_number(database: sqlite3.Connection, session_id: str) -> int:
     """Return the number of a session's last turn; 0 for none."""
     row = database.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session_id,)).fetchone()
     return int(row[0])
-
-
-def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exchange: Exchange) -> None:
-    """Add a turn."""
-    outcome = json.dumps(dict(exchange.outcome), ensure_ascii=False)
-    values = (session_id, number, exchange.at.isoformat(), exchange.file, exchange.question, exchange.messages, outcome)
-    database.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 _DEFAULT_NAME_CHARS: Final = 60
@@ -436,7 +424,11 @@ class SessionStore:
             if last != after:
                 hint = "read it again"
                 raise ConflictError("the session was continued meanwhile", hint=hint, code="session_changed")
-            insert_turn(database, session_id, last + 1, exchange)
+            at, outcome = exchange.at.isoformat(), json.dumps(dict(exchange.outcome), ensure_ascii=False)
+            database.execute(
+                "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (session_id, last + 1, at, exchange.file, exchange.question, exchange.messages, outcome),
+            )
             name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]
             database.execute(
                 "UPDATE sessions SET updated = ?, name = ? WHERE id = ?", (self._stamp(), name, session_id)
@@ -605,7 +597,7 @@ class SessionStore:
     def _begin(
         self, database: sqlite3.Connection, kind: SessionKind, identity: FileIdentity, *, name: str = ""
     ) -> Session:
-        session_id, now = new_session_id(), self._stamp()
+        session_id, now = str(uuid.uuid4()), self._stamp()
         database.execute(
             "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
             (session_id, self._client_key, kind, identity.path, identity.hash, identity.node, name, now, now),
