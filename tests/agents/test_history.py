@@ -402,8 +402,7 @@ def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(
     _ = world.say(["Mine."])
     with ExitStack() as stack:
         shared = stack.enter_context(chats.open_chats(world.hub))
-        own = chats.open_client_chats(shared, "mcp")
-        _ = stack.callback(own.chats.work.shut)
+        own = stack.enter_context(chats.open_client_chats(shared, "mcp"))
         chat = scripted.chat(Model([["Theirs."]]), world.hub.table.specs, meter=shared.meter, now=local_now)
         message = Message(text="theirs?")
         _ = asyncio.run(own.conversations.reply(chat, own.store.begin().id, message, lambda _: None))

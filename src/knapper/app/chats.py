@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,14 +18,14 @@ from knapper.agents.model import names
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
-from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
+from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.tools import answers, files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from knapper.agents.events import Event
     from knapper.agents.model.names import ModelName
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultModels(Closeable):
+class VaultModels:
     """The models that answer in one vault, and the account of what they use."""
 
     meter: Meter
@@ -102,10 +102,6 @@ class VaultModels(Closeable):
         """Open the vault as the agent sees it in a run or a turn."""
         return self.hub.open_as_agent(self.vault, run, ())
 
-    def close(self) -> None:
-        """Close the account; the hub stays open."""
-        self.meter.shut()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultChats(VaultModels):
@@ -116,19 +112,20 @@ class VaultChats(VaultModels):
     work: WorkStore
     """Holds the sessions."""
 
-    def close(self) -> None:
-        """Close the sessions and the account; the hub stays open."""
-        self.work.shut()
-        VaultModels.close(self)
 
-
-def open_models(hub: Hub, vault: str = "") -> VaultModels:
+@contextmanager
+def open_models(hub: Hub, vault: str = "") -> Generator[VaultModels]:
     """Open what answers in a vault without a session; raises as `open_chats` does."""
     name = hub.open(vault).vault.name
-    return VaultModels(meter=hub.open_meter(name, has_turns=True), hub=hub, vault=name)
+    meter = hub.open_meter(name, has_turns=True)
+    try:
+        yield VaultModels(meter=meter, hub=hub, vault=name)
+    finally:
+        meter.shut()
 
 
-def open_chats(hub: Hub, vault: str = "") -> VaultChats:
+@contextmanager
+def open_chats(hub: Hub, vault: str = "") -> Generator[VaultChats]:
     """Open the sessions of a vault.
 
     Args:
@@ -140,11 +137,9 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
         StorageError: The sessions can't be opened.
     """
     name = hub.open(vault).vault.name
-    with ExitStack() as stack:
-        work = clients.open_work(hub, vault)
-        _ = stack.callback(work.shut)
+    with clients.open_work(hub, vault) as work, open_models(hub, vault) as opened:
         session_store = clients.open_sessions(hub, work)
-        vault_chats = VaultChats(
+        yield VaultChats(
             conversations=Conversations(
                 store=session_store,
                 context_of=partial(hub.open_as_agent, name, clients=()),
@@ -152,12 +147,10 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
             ),
             store=session_store,
             work=work,
-            meter=hub.open_meter(name, has_turns=True),
+            meter=opened.meter,
             hub=hub,
             vault=name,
         )
-        _ = stack.pop_all()
-    return vault_chats
 
 
 OpenChat: TypeAlias = "Callable[[VaultChats, str], ChatConfig]"
@@ -271,11 +264,14 @@ class ClientChats:
         return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
-def open_client_chats(vault_chats: VaultChats, client: str, open_chat: OpenChat = VaultChats.chat) -> ClientChats:
+@contextmanager
+def open_client_chats(
+    vault_chats: VaultChats, client: str, open_chat: OpenChat = VaultChats.chat
+) -> Generator[ClientChats]:
     """Open the chats of a client in a vault, with sessions of its own.
 
     Args:
-        vault_chats: What all clients of the vault share; the caller closes it, and the client's own file.
+        vault_chats: What all clients of the vault share; the caller closes it.
         client: The client's name.
         open_chat: Opens what answers.
 
@@ -291,17 +287,17 @@ def open_client_chats(vault_chats: VaultChats, client: str, open_chat: OpenChat 
 
     # Open once more for each client: one that looks through all of its sessions doesn't hold up the others.
     work = work_store.open_work(vault_chats.work.folder)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    try:
         session_store = clients.open_sessions(hub, work, client)
-        _ = stack.pop_all()
-    conversations = replace(vault_chats.conversations, store=session_store, context_of=opened, wait_s=0)
-    return ClientChats(
-        client=client,
-        chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
-        open_chat=open_chat,
-        may_write=not hub.settings.client(client).grants.is_read_only,
-    )
+        conversations = replace(vault_chats.conversations, store=session_store, context_of=opened, wait_s=0)
+        yield ClientChats(
+            client=client,
+            chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
+            open_chat=open_chat,
+            may_write=not hub.settings.client(client).grants.is_read_only,
+        )
+    finally:
+        work.shut()
 
 
 def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
@@ -329,9 +325,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
         return hub.open_as_agent(context.vault, run, (client,), caller_run)
 
-    with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
-        client_chats = open_client_chats(vault_chats, client)
-        _ = stack.callback(client_chats.chats.work.shut)
+    with open_chats(hub, context.vault) as vault_chats, open_client_chats(vault_chats, client) as client_chats:
         conversations = replace(client_chats.conversations, context_of=opened)
         done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
     if errors and done.state in {"failed", "limit"}:

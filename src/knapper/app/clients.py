@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -284,7 +284,8 @@ def describe_restriction(taint: Taint) -> dict[str, JSONValue]:
     }
 
 
-def open_work(hub: Hub, vault: str = "") -> WorkStore:
+@contextmanager
+def open_work(hub: Hub, vault: str = "") -> Generator[WorkStore]:
     """Open the sessions, turns and runs of a vault, of which a copy is made once a day.
 
     Args:
@@ -297,11 +298,11 @@ def open_work(hub: Hub, vault: str = "") -> WorkStore:
     """
     folder = hub.open(vault).folder
     work = work_store.open_work(folder)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    try:
         _ = repair.back_up_daily(folder, max_bytes=hub.settings.journal.backup_mb * 1_000_000)
-        _ = stack.pop_all()
-    return work
+        yield work
+    finally:
+        work.shut()
 
 
 def open_sessions(hub: Hub, work: WorkStore, client: str = "") -> SessionStore:

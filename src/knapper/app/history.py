@@ -194,9 +194,8 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
     Raises:
         StorageError: Something of it can't be opened.
     """
-    work = replace(clients.open_work(hub), is_partial=True)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    with clients.open_work(hub) as opened:
+        work = replace(opened, is_partial=True)
         sessions = schedules.list_sessions(hub, work)
         context = hub.context(client=TERMINAL_CLIENT)
         runs: RunStore | None = None

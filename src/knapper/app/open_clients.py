@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from knapper.agents.runs.engine import AskPerson, RunEngine
     from knapper.agents.work_store import WorkStore
     from knapper.app.chats import ClientChats, OpenChat, VaultChats
     from knapper.app.client_runs import ClientRuns, OpenEngine
-    from knapper.app.hub import Closeable, Hub
+    from knapper.app.hub import Hub
     from knapper.app.pipelines import ClientPipelines
     from knapper.app.runs import OpenedRuns
 
-    CloseableT = TypeVar("CloseableT", bound=Closeable)
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +77,9 @@ class OpenClients:
         with self._lock:
             if (client, name) not in self._chats:
                 shared = self._shared(self._vault_chats, name, lambda: chats.open_chats(self.hub, name))
-                opened = chats.open_client_chats(shared, client, self._openers.chat or chats.VaultChats.chat)
-                _ = self._stack.callback(opened.chats.work.shut)
-                self._chats[client, name] = opened
+                open_chat = self._openers.chat or chats.VaultChats.chat
+                opened = chats.open_client_chats(shared, client, open_chat)
+                self._chats[client, name] = self._stack.enter_context(opened)
             return self._chats[client, name]
 
     def pipelines(self, client: str, vault: str = "") -> ClientPipelines:
@@ -129,11 +130,10 @@ class OpenClients:
     def _name(self, client: str, vault: str) -> str:
         return self.hub.open(self.hub.name_for(client, vault)).vault.name
 
-    def _shared(self, opened: dict[str, CloseableT], vault: str, open_it: Callable[[], CloseableT]) -> CloseableT:
+    def _shared(self, opened: dict[str, T], vault: str, open_it: Callable[[], AbstractContextManager[T]]) -> T:
         """Return what all clients of a vault share, opening it on first use."""
         if vault not in opened:
-            opened[vault] = open_it()
-            _ = self._stack.callback(opened[vault].close)
+            opened[vault] = self._stack.enter_context(open_it())
         return opened[vault]
 
     def _engine(self, opened: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:

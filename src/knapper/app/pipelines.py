@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from knapper.app import chats, models, tables
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
 from knapper.app.clients import PresetOverrides, default_preset
-from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
+from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultPipelines(Closeable):
+class VaultPipelines:
     """The pipelines of one vault, beside its chats."""
 
     chats: VaultChats
@@ -104,12 +104,9 @@ class VaultPipelines(Closeable):
             session_id=session_id,
         )
 
-    def close(self) -> None:
-        """Close everything opened here; the hub stays open."""
-        self.chats.close()
 
-
-def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
+@contextmanager
+def open_pipelines(hub: Hub, vault: str = "") -> Generator[VaultPipelines]:
     """Open the pipelines of a vault.
 
     Args:
@@ -120,12 +117,9 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
         NotFound: There is no such vault.
         StorageError: A file of the state folder can't be opened.
     """
-    with ExitStack() as stack:
-        vault_chats = stack.enter_context(chats.open_chats(hub, vault))
+    with chats.open_chats(hub, vault) as vault_chats:
         work = vault_chats.work
-        vault_pipelines = VaultPipelines(chats=vault_chats, runs=PausedRuns(work, local_now), presets=Presets(work))
-        _ = stack.pop_all()
-    return vault_pipelines
+        yield VaultPipelines(chats=vault_chats, runs=PausedRuns(work, local_now), presets=Presets(work))
 
 
 def configured_task_limits(settings: Settings) -> TaskLimits:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,12 +18,12 @@ from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app import models
-from knapper.app.hub import Closeable, ScriptRuntime, local_now
+from knapper.app.hub import ScriptRuntime, local_now
 from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 
     from pydantic_ai.models import Model
 
@@ -52,7 +52,7 @@ def read_thresholds(settings: RunSettings) -> Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedRuns(Closeable):
+class OpenedRuns:
     """The runs of one vault, and the engine that carries them out."""
 
     store: RunStore
@@ -183,15 +183,9 @@ class OpenedRuns(Closeable):
         for name in names:
             _ = self.hub.open(self.hub.name_for(client, name))
 
-    def close(self) -> None:
-        """Close what is open; the hub stays open."""
-        self.scripts.close()
-        self.checkpoints.shut()
-        self.meter.shut()
-        self.work.shut()
 
-
-def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
+@contextmanager
+def open_runs(hub: Hub, vault: str = "") -> Generator[OpenedRuns]:
     """Open the runs of a vault.
 
     Args:
@@ -211,17 +205,19 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
         _ = run_store.prune(hub.settings.runs.days)
         meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
-        opened_runs = OpenedRuns(
+        questions = checkpoints.open_checkpoints(folder, local_now)
+        _ = stack.callback(questions.shut)
+        scripts = ScriptRuntime(hub.settings, lambda: hub.table)
+        _ = stack.callback(scripts.close)
+        yield OpenedRuns(
             store=run_store,
             work=work,
             meter=meter,
-            checkpoints=checkpoints.open_checkpoints(folder, local_now),
-            scripts=ScriptRuntime(hub.settings, lambda: hub.table),
+            checkpoints=questions,
+            scripts=scripts,
             hub=hub,
             vault=opened_vault.vault.name,
         )
-        _ = stack.pop_all()
-    return opened_runs
 
 
 def configured_limits(settings: Settings) -> RunLimits:

@@ -201,16 +201,13 @@ def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, Sess
     """
     from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
 
-    work = clients.open_work(hub)
-    try:
+    with clients.open_work(hub) as work:
         opened = list_sessions(hub, work)
         if session_id:
             own = next((name for name, kept in opened.items() if kept.has(session_id)), "")
             _ = opened[own].get(session_id)
             opened = {own: opened[own]}
         yield opened
-    finally:
-        work.shut()
 
 
 def list_sessions(hub: Hub, work: WorkStore) -> dict[str, SessionStore]:

@@ -551,13 +551,10 @@ def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]
     """Open the chats to which a session belongs: those of a schedule's client, or the agent's own."""
     for client in schedules.list_clients(own_chats.hub) if session else ():
         if own_chats.work.has_sessions(client):
-            client_chats = chats.open_client_chats(own_chats, client)
-            try:
+            with chats.open_client_chats(own_chats, client) as client_chats:
                 if client_chats.store.has(session):
                     yield client_chats.chats
                     return
-            finally:
-                client_chats.chats.work.shut()
     yield own_chats
 
 
