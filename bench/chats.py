@@ -158,7 +158,7 @@ async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
         yield {number: DeltaToolCall(name="sleep", json_args=f'{{"seed": "{len(messages)}-{number}"}}')}
 
 
-def _chat(chats: VaultChats) -> ChatConfig:
+def _chat(chats: VaultChats, _model: str) -> ChatConfig:
     def sleep(context: Context, seed: str) -> dict[str, object]:
         """Sleep."""
         del context, seed

@@ -245,13 +245,13 @@ def turn(folder: Path, tracer: Tracer) -> None:
     with _model() as address:
         _configure(folder, f'[model]\nname = "scripted@{address}"\n')
         from knapper import app, config  # noqa: PLC0415 - as in `_call`
-        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - the same
+        from knapper.agents.chat.turn import Message  # noqa: PLC0415 - the same
         from knapper.app import chats  # noqa: PLC0415 - the same
 
         settings = config.load({"default_vault": "v"}, config_file=str(folder / "config.toml"))
         with app.open_hub(settings) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
             chat, session = opened.chat(), opened.store.begin()
-            message = SessionMessage(text="when do I water?")
+            message = Message(text="when do I water?")
             for _ in range(_WARM):
                 with tracer.tracing():
                     done = runner.run(opened.conversations.reply(chat, session.id, message, lambda _: None))

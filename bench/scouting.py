@@ -17,7 +17,7 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.agents.loop import StageAgent
 from knapper.agents.pipeline import context as pipeline_context
-from knapper.agents.pipeline.context import ContextSelection
+from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.records import ScoutSettings
 from knapper.agents.pipeline.scopes import ContextScopeConfig
 from knapper.agents.pipeline.scout import SCOUT, ScoutRun, ScoutTask
@@ -110,7 +110,7 @@ def _model(note: str) -> StreamFunctionDef:
 def _built(context: Context, note: str) -> float:
     began = time.perf_counter()
     chosen = pipeline_context.select_notes(
-        context, ContextSelection(current=note, scope=ContextScopeConfig(link_depth=2))
+        context, TaskRequest(task="-", current=note, scope=ContextScopeConfig(link_depth=2))
     )
     found = pipeline_context.read_notes(context, chosen, 16_000)
     _ = pipeline_context.build_context(

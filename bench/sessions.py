@@ -15,8 +15,7 @@ from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app
-from knapper.agents.chat.conversations import SessionMessage
-from knapper.agents.chat.turn import ChatConfig
+from knapper.agents.chat.turn import ChatConfig, Message, TurnCaps
 from knapper.agents.events import Event, Text
 from knapper.agents.prompting import Prompts
 from knapper.app import chats
@@ -82,14 +81,14 @@ async def _first(opened: chats.VaultChats, session: str) -> float:
             found.append((time.perf_counter() - began) * 1_000)
 
     _ = opened.store.clear(session)
-    await opened.conversations.reply(_chat(_quick), session, SessionMessage(text="hello"), tell)
+    await opened.conversations.reply(_chat(_quick), session, Message(text="hello"), tell)
     return found[0]
 
 
 async def _go_on(opened: chats.VaultChats, session: str) -> None:
     with suppress(asyncio.CancelledError):
         while True:
-            await opened.conversations.reply(_chat(_slow), session, SessionMessage(text="work"), lambda _: None)
+            await opened.conversations.reply(_chat(_slow), session, Message(text="work"), lambda _: None)
 
 
 async def _quick(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -118,4 +117,4 @@ def _chat(stream: object) -> ChatConfig:
         prompts=Prompts(),
         now=lambda: datetime.now(UTC),
     )
-    return replace(chat, max_iterations=1_000)
+    return replace(chat, caps=TurnCaps(rounds=1_000))

@@ -10,10 +10,9 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from knapper.agents.runs import executor
+from knapper.agents.runs import executor, retrieving
 from knapper.agents.runs.engine import RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext, RunEvent, RunLimits, RunNode, RunOrder, RunRecord, SourceRef
-from knapper.agents.runs.service import VaultRuns
 from knapper.agents.runs.store import RunStore
 from knapper.agents.work_store import WorkStore, open_work
 from knapper.changes.writer import SubmitOptions
@@ -168,8 +167,11 @@ class World:
     events: list[RunEvent] = field(default_factory=list[RunEvent])
 
     @property
-    def runs(self) -> VaultRuns:
-        return VaultRuns(store=self.engine.store, folder=self.engine.folder)
+    def runs(self) -> RunStore:
+        return self.engine.store
+
+    def stale(self, run: RunRecord) -> dict[str, list[str]]:
+        return retrieving.list_stale_nodes(self.context, self.runs.nodes(run.id))
 
     def begin(self, task: str, limits: RunLimits | None = None, **more: object) -> RunRecord:
         return executor.create_run(self.engine, replace(RunOrder(task=task, limits=limits or RunLimits()), **more))
@@ -209,7 +211,6 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
         model=brain.open(),
         name="scripted",
         store=RunStore(work),
-        folder=folder,
         open_context=lambda run, _: replace(context, submit_options=SubmitOptions(run=run)),
         retrieve=finder,
         poll_s=0.01,

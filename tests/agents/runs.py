@@ -7,21 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from knapper.agents.pipeline.context import TaskRequest
-from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
+from knapper.agents.pipeline.orchestrator import Agents
 from knapper.agents.pipeline.pipeline import PipelineRun, ResumePoint
 from knapper.agents.pipeline.records import (
     NoteSelectionMetadata,
     PipelineEvent,
     PipelineOutcome,
-    ResearchSettings,
-    ScoutSettings,
 )
-from knapper.agents.prompting import Prompts
-from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.config import ClientSettings
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
+from tests.agents import scripted
 from tests.agents.scripts import Cast
 from tests.tools.opened import Opener
 
@@ -53,16 +50,8 @@ class Ended:
 
 
 def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the settings
-    usual = Agents(
-        model=cast.open(),
-        name="scripted",
-        rows=tables.build_table().specs,
-        prompts=Prompts(),
-        scout=ScoutSettings(),
-        web=ResearchSettings(),
-        orchestrator=OrchestratorSettings(),
-    )
-    return replace(usual, **more)
+    own = {name: more.pop(name) for name in ("rewriter", "meter") if name in more}
+    return replace(Agents(chat=scripted.chat(cast.open(), **own)), **more)
 
 
 def context(opener: Opener, client: str | ClientSettings = "agent") -> Context:

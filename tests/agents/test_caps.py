@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents.chat import turn
-from knapper.agents.chat.turn import ChatConfig, TurnCaps, lower_limits
+from knapper.agents.chat.turn import TurnCaps
 from knapper.agents.model import usage
 from knapper.agents.model.usage import TurnAllowance
 from knapper.app import Hub
@@ -37,7 +37,7 @@ def vault(tmp_path: Path) -> opened.Opener:
 def test_more_calls_than_are_left_end_the_turn_and_the_partial_answer_says_so(vault: opened.Opener) -> None:
     model = Model([["First. ", READ], ["Then. ", READ, LIST], ["Never."]])
 
-    events = scripted.run(scripted.chat(model, max_calls=2), scripted.agent(vault))
+    events = scripted.run(scripted.chat(model, caps=TurnCaps(rounds=20, calls=2)), scripted.agent(vault))
 
     done = scripted.done(events)
     assert (done.state, done.notes) == ("limit", ["the limit of 2 tool calls was reached"])
@@ -47,13 +47,15 @@ def test_more_calls_than_are_left_end_the_turn_and_the_partial_answer_says_so(va
 
 
 def test_as_many_calls_as_are_allowed_are_no_limit(vault: opened.Opener) -> None:
-    events = scripted.run(scripted.chat(Model([[READ, LIST], ["Done."]]), max_calls=2), scripted.agent(vault))
+    events = scripted.run(
+        scripted.chat(Model([[READ, LIST], ["Done."]]), caps=TurnCaps(rounds=20, calls=2)), scripted.agent(vault)
+    )
 
     assert (scripted.done(events).state, scripted.done(events).notes) == ("complete", [])
 
 
 def test_rounds_that_are_used_up_are_told(vault: opened.Opener) -> None:
-    events = scripted.run(scripted.chat(Model([[READ]]), max_iterations=1), scripted.agent(vault))
+    events = scripted.run(scripted.chat(Model([[READ]]), caps=TurnCaps(rounds=1)), scripted.agent(vault))
 
     assert (scripted.done(events).state, scripted.done(events).notes) == (
         "limit",
@@ -62,7 +64,9 @@ def test_rounds_that_are_used_up_are_told(vault: opened.Opener) -> None:
 
 
 def test_a_cost_cap_without_a_known_price_holds_nothing_back_and_says_so(vault: opened.Opener) -> None:
-    events = scripted.run(scripted.chat(Model([[READ], ["Done."]]), max_cents=5), scripted.agent(vault))
+    events = scripted.run(
+        scripted.chat(Model([[READ], ["Done."]]), caps=TurnCaps(rounds=20, cents=5)), scripted.agent(vault)
+    )
     without = scripted.run(scripted.chat(Model([["Done."]])), scripted.agent(vault))
 
     said = "no price is known for scripted, so the cost limit of 5 cents wasn't applied"
@@ -71,7 +75,7 @@ def test_a_cost_cap_without_a_known_price_holds_nothing_back_and_says_so(vault: 
 
 
 def test_a_cost_cap_ends_a_turn_whose_price_is_known(vault: opened.Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    chat = scripted.chat(Model([["One. ", READ], ["Two."]]), max_cents=5)
+    chat = scripted.chat(Model([["One. ", READ], ["Two."]]), caps=TurnCaps(rounds=20, cents=5))
 
     def priced(_: TurnAllowance, used: RunUsage) -> None:
         used.cost = Decimal("0.06")
@@ -112,18 +116,13 @@ def test_which_cap_ended_a_turn_is_told(limits: dict[str, object], said: str) ->
     assert (error.message, error.code) == (f"the turn has reached {said}", "budget_spent")
 
 
-def test_a_message_only_lowers_what_the_chat_allows(vault: opened.Opener) -> None:
-    own = scripted.chat(Model([["Done."]]), max_iterations=10, max_calls=8, max_tokens=0, timeout_s=60.0, max_cents=3)
+def test_a_message_only_lowers_what_the_chat_allows() -> None:
+    own = TurnCaps(rounds=10, calls=8, minutes=1, cents=3)
+    lower = TurnCaps(rounds=2, calls=3, tokens=50, minutes=0.5, cents=1)
 
-    lower = lower_limits(own, TurnCaps(rounds=2, calls=3, tokens=50, minutes=0.5, cents=1))
-    higher = lower_limits(own, TurnCaps(rounds=99, calls=99, minutes=99, cents=99))
-
-    def limits(chat: ChatConfig) -> tuple[float, ...]:
-        return chat.max_iterations, chat.max_calls, chat.max_tokens, chat.timeout_s, chat.max_cents
-
-    assert limits(lower) == (2, 3, 50, 30.0, 1)
-    assert (limits(higher), lower_limits(own, TurnCaps())) == (limits(own), own)
-    assert vault.root.is_dir()
+    assert own.lowered_by(lower) == lower
+    assert own.lowered_by(TurnCaps(rounds=99, calls=99, minutes=99, cents=99)) == own
+    assert own.lowered_by(TurnCaps()) == own
 
 
 def test_the_settings_limit_each_answer_and_change_nothing_where_they_are_left_out(
@@ -132,14 +131,13 @@ def test_the_settings_limit_each_answer_and_change_nothing_where_they_are_left_o
     settings = vault.settings()
     usual = replace(settings, model=replace(settings.model, name="ollama:tiny"))
     capped = replace(usual, model=replace(usual.model, turn_rounds=3, turn_calls=4, turn_minutes=2, turn_cents=5))
-    found: list[tuple[float, ...]] = []
+    found: list[TurnCaps] = []
     for each in (usual, capped):
         with Hub(each) as hub, open_chats(hub) as own:
-            chat = own.chat()
-            found.append((chat.max_iterations, chat.max_calls, chat.timeout_s, chat.max_cents))
+            found.append(own.chat().caps)
     monkeypatch.delenv("KNAP_MODEL", raising=False)
 
-    assert found == [(20, 0, 0.0, 0), (3, 4, 120.0, 5)]
+    assert found == [TurnCaps(rounds=20), TurnCaps(rounds=3, calls=4, minutes=2, cents=5)]
     assert own_home.is_dir()
 
 
@@ -182,8 +180,8 @@ def test_time_that_is_up_ends_a_turn(vault: opened.Opener) -> None:
         yield "One. "
         await asyncio.sleep(30)
 
-    events = scripted.run(
-        lower_limits(scripted.chat(FunctionModel(stream_function=slow)), TurnCaps(minutes=0.005)), scripted.agent(vault)
-    )
+    chat = scripted.chat(FunctionModel(stream_function=slow))
+
+    events = scripted.run(chat, scripted.agent(vault), caps=TurnCaps(minutes=0.005))
 
     assert (scripted.done(events).state, scripted.done(events).notes) == ("limit", [turn.TIME_IS_UP])

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from knapper.agents.chat.turn import LIMIT_REACHED, ChatTurn, Message
+from knapper.agents.chat.turn import LIMIT_REACHED, ChatTurn, Message, TurnCaps
 from knapper.agents.events import Error, Event, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.app import tables
 from knapper.tools.context import Context
@@ -402,7 +402,7 @@ def test_a_tool_that_is_offered_can_be_called_through_another_one(vault: opened.
 
 def test_a_turn_that_stopped_at_the_cap_can_go_on(vault: opened.Opener) -> None:
     replies = [["Looking. ", Call("read_file", {"path": "Garden.md", "offset": number})] for number in range(5)]
-    chat = scripted.chat(Model(replies), max_iterations=2)
+    chat = scripted.chat(Model(replies), caps=TurnCaps(rounds=2))
 
     with scripted.agent(vault) as context:
         turn = ChatTurn(chat, context, Message(text="look", run="run-1"))

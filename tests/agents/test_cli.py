@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.sessions import store
+from knapper.agents.sessions.store import SessionStore
+from knapper.agents.work_store import open_work
+from knapper.app.hub import local_now
 from knapper.cli import main
 from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
@@ -413,16 +415,17 @@ def test_conversations_in_which_something_goes_on_are_marked(
         typed(monkeypatch, "What is green?")
         _ = main.run(["chat", "--model", model(server)])
     _ = capsys.readouterr()
-    folder = next(own_home.rglob("work.db")).parent
+    work = open_work(next(own_home.rglob("work.db")).parent)
     (row,) = sessions_told(capsys)
 
     async def held() -> tuple[dict[str, object], str]:
-        async with store.lock_session(folder, str(row["id"])):
+        async with SessionStore(work, local_now).lock(str(row["id"])):
             (seen,) = await asyncio.to_thread(sessions_told, capsys)
             _ = await asyncio.to_thread(main.run, ["sessions"])
         return seen, capsys.readouterr().out
 
     seen, line = asyncio.run(held())
+    work.shut()
 
     assert (row["busy"], seen["busy"], sessions_told(capsys)[0]["busy"]) == (False, True, False)
     assert "… at work" in line

@@ -13,8 +13,8 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import events as agent_events
-from knapper.agents.chat.conversations import BEGINNING_LEFT_OUT, MAX_MESSAGE_CHARS, Conversations, SessionMessage
-from knapper.agents.chat.turn import ChatConfig
+from knapper.agents.chat.conversations import BEGINNING_LEFT_OUT, MAX_MESSAGE_CHARS, Conversations
+from knapper.agents.chat.turn import ChatConfig, Message
 from knapper.agents.events import BaseEvent, Done, Event, Text, TurnJob
 from knapper.agents.model import names, usage
 from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
@@ -50,14 +50,14 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
-    yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
+    yield Conversations(store=kept, context_of=open_context, wait_s=0.3)
     work.shut()
     context.close()
 
 
 def say(talks: Conversations, chat: ChatConfig, session: str, text: str = "hello", *, note: str = "") -> list[Event]:
     events: list[Event] = []
-    _ = asyncio.run(talks.reply(chat, session, SessionMessage(text=text, active_file=note), events.append))
+    _ = asyncio.run(talks.reply(chat, session, Message(text=text, active_file=note), events.append))
     return events
 
 
@@ -197,10 +197,10 @@ def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Con
     def tell(event: Event) -> None:
         told.append(event)
         if event.kind == "text":
-            with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
+            with closing(sqlite3.connect(talks.store.folder / WORK_FILE)) as database:
                 database.execute("DROP TABLE turns")
 
-    _ = asyncio.run(talks.reply(chat, session, SessionMessage(text="hello"), tell))
+    _ = asyncio.run(talks.reply(chat, session, Message(text="hello"), tell))
 
     assert [event.kind for event in told][-2:] == ["error", "done"]
     assert meter.of_run(session).requests == 1
@@ -243,7 +243,7 @@ def test_two_messages_to_one_session_are_answered_one_after_the_other(talks: Con
 
     async def both() -> None:
         await asyncio.gather(
-            *(talks.reply(chat, session, SessionMessage(text=text), lambda _: None) for text in ("first", "second"))
+            *(talks.reply(chat, session, Message(text=text), lambda _: None) for text in ("first", "second"))
         )
 
     asyncio.run(both())
@@ -257,11 +257,11 @@ def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
 
     async def clash(chat: ChatConfig) -> None:
         answers = asyncio.Event()
-        first = asyncio.create_task(talks.reply(chat, session, SessionMessage(text="slow"), lambda _: answers.set()))
+        first = asyncio.create_task(talks.reply(chat, session, Message(text="slow"), lambda _: answers.set()))
         await answers.wait()
         try:
             with pytest.raises(ConflictError) as told:
-                await talks.reply(chat, session, SessionMessage(text="quick"), lambda _: None)
+                await talks.reply(chat, session, Message(text="quick"), lambda _: None)
             assert told.value.code == "session_busy"
         finally:
             first.cancel()
@@ -283,8 +283,7 @@ def test_a_long_conversation_is_summed_up_between_turns(talks: Conversations) ->
     for number in range(8):
         _ = say(talks, chat, session, f"Question {number}")
 
-    known = talks.store.history(session)
-    assert known.head.upto > 0
+    assert talks.store.history(session)[0].upto > 0
     assert "Question 0" not in str(prompts(model))
     assert talks.store.get(session).turns == 8
 
@@ -314,7 +313,7 @@ def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Con
     with protocol.serving(Reply(status=400), Reply(parts=["Well."])) as server:
         model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
         failed = scripted.done(say(talks, scripted.chat(model, context_tokens=500), session, "three"))
-    after_failure = talks.store.history(session).head.upto
+    after_failure = talks.store.history(session)[0].upto
     useless = Model([["word " * 1_000], ["Well."]])
     unusable = scripted.done(say(talks, scripted.chat(useless, context_tokens=500), session, "four"))
 
@@ -322,7 +321,7 @@ def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Con
     assert len(failed.notes) == 1
     assert str(failed.notes[0]).startswith(f"{BEGINNING_LEFT_OUT}: scripted: ")
     assert unusable.notes == [BEGINNING_LEFT_OUT]
-    assert (after_failure, talks.store.history(session).head.upto) == (0, 3)  # the server may answer the next time
+    assert (after_failure, talks.store.history(session)[0].upto) == (0, 3)  # the server may answer the next time
 
 
 def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_path: Path) -> None:
@@ -331,7 +330,7 @@ def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_p
     model = Model([["answer " * 400]])
     _ = say(talks, scripted.chat(model, meter=meter), session, "one")
     _ = say(talks, scripted.chat(model, meter=meter), session, "two")
-    with closing(sqlite3.connect(talks.folder / WORK_FILE)) as database:
+    with closing(sqlite3.connect(talks.store.folder / WORK_FILE)) as database:
         database.execute("CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(FAIL, 'full'); END")
 
     with pytest.raises(StorageError):
@@ -377,7 +376,7 @@ def test_a_deleted_session_is_gone(talks: Conversations) -> None:
     session = talks.route("A.md").id
     _ = say(talks, scripted.chat(Model([["Hi."]])), session)
 
-    talks.delete(session)
+    talks.store.delete(session)
 
     with pytest.raises(NotFound):
         talks.store.get(session)
@@ -412,9 +411,9 @@ def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversati
     session = talks.route(None).id
 
     async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         chat = scripted.chat(Model([["a ", "b ", "c"]]))
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Message(text="hi"), tell))
         early: list[tuple[int, str]] = []
         async with aclosing(turn.follow()) as events:
             async for number, event in events:
@@ -433,9 +432,9 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
     session = talks.route(None).id
 
     async def leave() -> Done:
-        turns = agent_events.make_turn_jobs()
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
         chat = scripted.chat(Model([["Said to nobody."]]))
-        _ = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
+        _ = turns.start(session, lambda tell: talks.reply(chat, session, Message(text="hi"), tell))
         return await turns.find(session).wait()
 
     assert asyncio.run(leave()).answer == "Said to nobody."
@@ -445,8 +444,8 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
     session = talks.route(None).id
 
     async def stop(chat: ChatConfig) -> list[BaseEvent]:
-        turns = agent_events.make_turn_jobs()
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Message(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
                 if isinstance(event, Text):
@@ -467,7 +466,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
         async def work(_: object) -> None:
             raise ZeroDivisionError("a note's text")
 
-        turn = agent_events.make_turn_jobs().start("s", work)
+        turn = agent_events.BackgroundJobs(agent_events.TURN_END).start("s", work)
         _ = await turn.wait()
         return turn
 
@@ -480,7 +479,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
 
 def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
     async def run() -> None:
-        turns = agent_events.make_turn_jobs(kept_s=0, max_running=1)
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END, kept_s=0, max_running=1)
         gate = asyncio.Event()
 
         async def work(_: object) -> None:
@@ -503,8 +502,8 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
     session = talks.route(None).id
 
     async def shut(chat: ChatConfig) -> None:
-        turns = agent_events.make_turn_jobs()
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
+        turns = agent_events.BackgroundJobs(agent_events.TURN_END)
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Message(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
                 if isinstance(event, Text):

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from knapper import config
 from knapper.agents import stages, work_store
-from knapper.agents.chat.conversations import SessionMessage
+from knapper.agents.chat.turn import Message
 from knapper.agents.events import Done
 from knapper.agents.runs import executor
 from knapper.agents.runs.model import RunOrder, RunRecord
@@ -66,7 +66,7 @@ class World:
             rows = opened_chats.hub.table.specs
             chat = scripted.chat(Model(replies), rows, meter=opened_chats.meter, now=local_now)
             session = session or opened_chats.store.begin().id
-            message = SessionMessage(text=text)
+            message = Message(text=text)
             return asyncio.run(opened_chats.conversations.reply(chat, session, message, lambda _: None))
 
     def run(self, task: str, client: str = "cli") -> str:
@@ -402,10 +402,9 @@ def test_a_program_is_shown_its_own_questions_and_no_answer_that_would_taint_it(
     _ = world.say(["Mine."])
     with ExitStack() as stack:
         shared = stack.enter_context(chats.open_chats(world.hub))
-        own = chats.open_client_chats(shared, "mcp")
-        _ = stack.callback(own.chats.work.shut)
+        own = stack.enter_context(chats.open_client_chats(shared, "mcp"))
         chat = scripted.chat(Model([["Theirs."]]), world.hub.table.specs, meter=shared.meter, now=local_now)
-        message = SessionMessage(text="theirs?")
+        message = Message(text="theirs?")
         _ = asyncio.run(own.conversations.reply(chat, own.store.begin().id, message, lambda _: None))
 
     entries = world.seen_by("mcp").entries

@@ -24,7 +24,7 @@ def end(turn: TurnJob) -> Done:
 
 def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
     async def work() -> TurnJob:
-        turn = events.make_turn_jobs().start("s", slowly)
+        turn = events.BackgroundJobs(events.TURN_END).start("s", slowly)
         await asyncio.sleep(0)
         assert turn.cancel()
         await asyncio.sleep(0.01)
@@ -41,7 +41,7 @@ def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
 
 def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
     async def work() -> TurnJob:
-        turn = events.make_turn_jobs().start("s", slowly)
+        turn = events.BackgroundJobs(events.TURN_END).start("s", slowly)
         assert turn.cancel()
         _ = await asyncio.wait_for(turn.wait(), 5)
         return turn
@@ -51,7 +51,7 @@ def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
 
 def test_only_turns_that_have_not_ended_go_on() -> None:
     async def work() -> tuple[int, int]:
-        turns = events.make_turn_jobs()
+        turns = events.BackgroundJobs(events.TURN_END)
         turn = turns.start("s", slowly)
         before = len(turns.running())
         _ = turn.cancel()

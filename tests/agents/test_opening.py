@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,7 @@ from tests.index import worlds
     ],
 )
 def test_nothing_stays_open_where_a_later_file_can_not_be_opened(
-    tmp_path: Path, begin: Callable[[Hub], object], last: str
+    tmp_path: Path, begin: Callable[[Hub], AbstractContextManager[object]], last: str
 ) -> None:
     vault = Vault(name="home", path=worlds.fill(tmp_path / "home", {"A.md": "# A\n"}).resolve())
     settings = Settings(
@@ -46,8 +46,8 @@ def test_nothing_stays_open_where_a_later_file_can_not_be_opened(
             database.execute("PRAGMA user_version = 99")
         before = held(folder)
 
-        with pytest.raises(StorageError, match="newer version"):
-            _ = begin(hub)
+        with pytest.raises(StorageError, match="newer version"), begin(hub):
+            pass
 
         assert held(folder) == before
 

@@ -8,7 +8,7 @@ import pytest
 
 from knapper import app
 from knapper.agents import citations
-from knapper.agents.runs import executor, service
+from knapper.agents.runs import executor, export
 from knapper.agents.runs.model import ALL_NOTES, RetrievedContext, RunNode, RunRecord, SourceRef
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app.hub import Hub
@@ -165,12 +165,12 @@ def test_a_run_looks_through_the_vaults_that_it_was_told_of_and_no_others(world:
 def test_who_found_nothing_anywhere_looks_again_once_another_vault_has_more(world: World, hub: Hub) -> None:
     world = replace(world, engine=replace(world.engine, retrieve=VaultRetriever()))
     run = world.run("xylophone", code_mode=False, also=("work",))
-    before = world.runs.stale(run.id, world.context)
+    before = world.stale(run)
     root = hub.context(client="cli", vault="work").view.root
     (root / "Music.md").write_text("# Xylophone\n", encoding="utf-8")
 
     assert before == {}
-    assert world.runs.stale(run.id, world.context) == {"root": [f"work:{ALL_NOTES}"]}
+    assert world.stale(run) == {"root": [f"work:{ALL_NOTES}"]}
 
 
 def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: World, hub: Hub) -> None:
@@ -180,7 +180,7 @@ def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: W
     (root / "Plans/Fence.md").write_text(FENCE.replace("900", "800"), encoding="utf-8")
 
     assert world.node(again, "root").cached
-    assert world.runs.stale(run.id, world.context) == {"root": ["work:Plans/Fence.md"]}
+    assert world.stale(run) == {"root": ["work:Plans/Fence.md"]}
     _ = world.go_on(run.id, replay="stale")
     assert ("answer", "T") in world.brain.asked
 
@@ -199,7 +199,7 @@ def test_an_answer_from_the_cache_taints_as_foreign_text_of_another_vault_does(w
 def test_an_exported_answer_opens_the_other_vault_and_breaks_no_link(world: World, hub: Hub) -> None:
     run = cited(world, hub)
     answer = f"{run.answer}\n\nAnd [[A]], [[work:Plans/Fence#Cost|the \\[cost\\]]] too; `[[work:Plans/Fence]]` is code."
-    note = service.export_requests(replace(run, answer=answer), [], "Answers/Fence.md")[0]
+    note = export.export_requests(replace(run, answer=answer), [], "Answers/Fence.md")[0]
 
     links = parser.parse_note(note.content.encode()).links
     assert [link.target for link in links if link.kind == "wikilink"] == ["A"]

@@ -14,7 +14,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
-from knapper.agents.chat.conversations import Conversations, SessionMessage
+from knapper.agents.chat.conversations import Conversations
+from knapper.agents.chat.turn import Message
 from knapper.agents.events import Done, Event, ProposalEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions.store import SessionStore
 from knapper.agents.work_store import open_work
@@ -136,7 +137,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
         def open_context(run: str) -> Context:
             return replace(context, submit_options=SubmitOptions(run=run))
 
-        talks = Conversations(store=sessions, folder=folder, context_of=open_context)
+        talks = Conversations(store=sessions, context_of=open_context)
         session = talks.route("index.md")
         for turn in turns(recording.read_text(encoding="utf-8")):
             replayed += 1
@@ -163,6 +164,6 @@ def replay(talks: Conversations, session: str, turn: Turn) -> list[Event]:
         model.listen(event)
         events.append(event)
 
-    _ = asyncio.run(talks.reply(scripted.chat(model.open()), session, SessionMessage(text=turn.said), tell))
+    _ = asyncio.run(talks.reply(scripted.chat(model.open()), session, Message(text=turn.said), tell))
     assert model.replies == []
     return events

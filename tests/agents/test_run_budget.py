@@ -157,7 +157,7 @@ def test_an_answer_that_takes_too_long_is_put_together_without_a_model(make: Mak
 
 def test_the_owners_limits_hold_for_runs_and_a_share_is_kept_of_them(make: Make) -> None:
     world = make(Brain(plans=MANY, usage=DEAR))
-    meter = usage.open_meter(world.engine.folder, usage.SpendingLimits(run_tokens=16_000), lambda: NOW)
+    meter = usage.open_meter(world.work.folder, usage.SpendingLimits(run_tokens=16_000), lambda: NOW)
     object.__setattr__(world.engine, "meter", meter)
 
     run = world.run("T", RunLimits(tokens=0, parallel=1))
@@ -194,15 +194,15 @@ class Killed(usage.Meter):
 
 def test_what_a_run_cost_stays_counted_though_the_process_ends_before_it_is_recorded(make: Make) -> None:
     world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
-    usage.open_meter(world.engine.folder, usage.SpendingLimits(), lambda: NOW).shut()
-    file = world.engine.folder / usage.USAGE_FILE
+    usage.open_meter(world.work.folder, usage.SpendingLimits(), lambda: NOW).shut()
+    file = world.work.folder / usage.USAGE_FILE
     killed = Killed(open_shared_database(file, "", usage.USAGE_VERSION), usage.SpendingLimits(), lambda: NOW)
     world.engine = replace(world.engine, meter=killed)
 
     run = world.run("T")
     killed.shut()
 
-    after = usage.open_meter(world.engine.folder, usage.SpendingLimits(), lambda: NOW)
+    after = usage.open_meter(world.work.folder, usage.SpendingLimits(), lambda: NOW)
     assert after.of_run(run.id).requests == len(world.brain.asked)
     assert after.of_run(run.id) == total_spent(world.runs.show(run.id).nodes)
     after.shut()

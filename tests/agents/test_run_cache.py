@@ -61,7 +61,7 @@ def test_a_changed_note_makes_stale_exactly_the_nodes_that_read_it(make: Make) -
     run = world.run("T")
     world.write("B.md", "# B\n\nBeta has grown.\n")
 
-    stale = world.runs.stale(run.id, world.context)
+    stale = world.stale(run)
     _ = world.run("T")
 
     assert stale == {"2": ["B.md"]}
@@ -85,7 +85,7 @@ def test_a_note_that_is_gone_makes_stale(make: Make) -> None:
     run = world.run("alpha")
     (world.vault.root / "A.md").unlink()
 
-    assert world.runs.stale(run.id, world.context) == {"root": ["A.md"]}
+    assert world.stale(run) == {"root": ["A.md"]}
 
 
 def test_a_note_that_is_put_back_is_as_it_was(make: Make) -> None:
@@ -185,7 +185,7 @@ def test_replay_of_what_is_stale_does_that_again_and_what_builds_on_it(make: Mak
     assert (plain.state, kept) == ("complete", [])
     assert world.brain.asked == [("answer", "alpha"), ("answer", "beta"), ("join", "T")]
     assert again.state == "complete"
-    assert world.runs.stale(run.id, world.context) == {}
+    assert world.stale(run) == {}
 
 
 def test_replay_of_a_node_does_it_again_though_nothing_changed(make: Make) -> None:
@@ -245,7 +245,7 @@ class Shaky(RunStore):
 
 def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
     world = make(Brain())
-    work = open_work(world.engine.folder)
+    work = open_work(world.work.folder)
     shaky = Shaky(work)
 
     async def find(need: RetrievalRequest) -> RetrievedContext:

@@ -117,10 +117,10 @@ def test_a_run_that_waits_for_a_person_is_listed_with_that(capsys: pytest.Captur
         run_id, other = begun(capsys, server), begun(capsys, server)
     with Hub(setup.read_settings(GlobalOptions())) as hub, open_runs(hub) as opened:
         point = opened.checkpoints.ask(run_id, "1", "Alpha grows?", {})
-        node = opened.runs.node(run_id, "1")
+        node = opened.store.node(run_id, "1")
         asking = NodeQuestion(question="Where does Alpha grow?")
         found = replace(node.found or RetrievedContext(context=""), checkpoint=point.id)
-        opened.runs.store.put(run_id, replace(node, found=found, asking=asking))
+        opened.store.put(run_id, replace(node, found=found, asking=asking))
     rows = {one["id"]: one["asks"] for one in told(capsys, "list")["results"]}
     lines = knap(capsys, "list")[1].splitlines()
     shown = knap(capsys, "status", run_id)[1]

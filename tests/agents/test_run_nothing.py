@@ -32,16 +32,16 @@ def test_a_new_note_makes_it_stale_and_nothing_else(make: Make) -> None:
     world = make(Brain(plans={"T": [Part("a"), Part("zeta")]}))
     run = world.run("T")
     zeta = next(node for node in world.runs.show(run.id).nodes if node.task == "zeta")
-    before = world.runs.stale(run.id, world.context)
+    before = world.stale(run)
     world.write("Z.md", "# Z\n\nZeta is new.\n")
 
     assert before == {}
-    assert world.runs.stale(run.id, world.context) == {zeta.id: [ALL_NOTES]}
+    assert world.stale(run) == {zeta.id: [ALL_NOTES]}
     again = world.go_on(run.id, replay="stale")
     assert world.finder.asked == ["zeta"]
     assert ("answer", "a") not in world.brain.asked
     assert {one.path for one in world.node(again, zeta.id).sources} == {"Z.md"}
-    assert world.runs.stale(run.id, world.context) == {}
+    assert world.stale(run) == {}
 
 
 @pytest.mark.parametrize("change", ["changed", "gone", "moved"])
@@ -56,7 +56,7 @@ def test_any_note_that_is_not_as_it_was_counts(make: Make, change: str) -> None:
     else:
         _ = note.rename(world.vault.root / "Zeta.md")
 
-    assert world.runs.stale(run.id, world.context) == {"root": [ALL_NOTES]}
+    assert world.stale(run) == {"root": [ALL_NOTES]}
 
 
 def test_what_is_no_note_or_saved_anew_as_it_was_does_not_count(make: Make) -> None:
@@ -65,7 +65,7 @@ def test_what_is_no_note_or_saved_anew_as_it_was_does_not_count(make: Make) -> N
     world.write("picture.svg", "<svg/>")
     world.write("A.md", world.vault.text("A.md"))
 
-    assert world.runs.stale(run.id, world.context) == {}
+    assert world.stale(run) == {}
 
 
 def test_the_cache_gives_its_answer_only_while_all_notes_are_as_they_were(make: Make) -> None:
@@ -108,7 +108,7 @@ def test_a_note_that_is_saved_while_others_are_looked_through_counts(make: Make)
     world = replace(world, engine=replace(world.engine, retrieve=slow))
     run = world.run("zeta")
 
-    assert world.runs.stale(run.id, world.context) == {"root": [ALL_NOTES]}
+    assert world.stale(run) == {"root": [ALL_NOTES]}
 
 
 def test_a_persons_own_words_are_something(make: Make) -> None:
@@ -117,7 +117,7 @@ def test_a_persons_own_words_are_something(make: Make) -> None:
     run = world.run("zeta")
     world.write("Z.md", "# Z\n")
 
-    assert world.runs.stale(run.id, world.context) == {}
+    assert world.stale(run) == {}
 
 
 def test_a_script_that_showed_something_without_a_citation_rests_on_what_it_read(make: Make) -> None:
@@ -127,4 +127,4 @@ def test_a_script_that_showed_something_without_a_citation_rests_on_what_it_read
     run = world.run("zeta")
     world.write("Z.md", "# Z\n")
 
-    assert world.runs.stale(run.id, world.context) == {}
+    assert world.stale(run) == {}

@@ -315,7 +315,7 @@ def test_a_plan_that_broke_off_is_made_when_the_run_is_resumed(make: Make) -> No
 def test_a_run_that_came_back_from_a_backup_without_steps_is_shown_and_done_anew(make: Make) -> None:
     world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
     run = world.run("T")
-    with closing(sqlite3.connect(world.engine.folder / WORK_FILE)) as database:
+    with closing(sqlite3.connect(world.work.folder / WORK_FILE)) as database:
         database.execute("DELETE FROM nodes")
         database.commit()
     shown = world.runs.show(run.id)

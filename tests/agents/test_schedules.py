@@ -75,7 +75,7 @@ class World:
         self.runner = self.another_runner()
 
     def another_runner(self, hub: Hub | None = None) -> ScheduleRunner:
-        def answering(chats: VaultChats):
+        def answering(chats: VaultChats, _model: str):
             model = self.open_model() if self.open_model else self.model
             return scripted.chat(model, chats.hub.table.specs, meter=chats.meter)
 
@@ -321,7 +321,7 @@ def test_a_run_keeps_its_budget(open_world: Callable[..., World]) -> None:
 def test_a_run_keeps_its_time_and_what_it_had_by_then(
     open_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedules, "MINUTE_S", 0.5)
+    monkeypatch.setattr("knapper.agents.chat.turn.MINUTE_S", 0.5)
     world, gate = open_world(schedule(max_minutes=1)), Gate()
     world.open_model = gate.open
 
@@ -473,7 +473,7 @@ def test_a_slow_run_holds_up_no_other_vault(tmp_path: Path, own_home: Path) -> N
     (other / "Lone.md").write_text("# Lone\n", "utf-8")
     gate, quick = Gate(), Model([[REPORT]])
 
-    def answering(opened: VaultChats):
+    def answering(opened: VaultChats, _model: str):
         model = quick if opened.vault == "other" else gate.open()
         return scripted.chat(model, opened.hub.table.specs, meter=opened.meter)
 

@@ -210,7 +210,7 @@ def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: SessionStore) -> N
 
     assert (cleared.id, cleared.turns) == (session.id, 0)
     assert list(kept.turns(session.id)) == []
-    assert kept.history(session.id).head.messages == "[]"
+    assert kept.history(session.id)[0].messages == "[]"
     assert kept.append(session.id, 1, exchange()) == 2
 
 
@@ -221,7 +221,7 @@ def test_a_session_that_was_cleared_while_it_was_summed_up_stays_so(kept: Sessio
 
     kept.sum_up(session.id, HistorySummary(messages="[1]", upto=1))
 
-    assert kept.history(session.id).head == HistorySummary()
+    assert kept.history(session.id)[0] == HistorySummary()
 
 
 def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: SessionStore) -> None:
@@ -231,7 +231,7 @@ def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: Sess
 
     kept.sum_up(session.id, HistorySummary(messages="[2]", upto=2))
 
-    assert [turn.question for turn in kept.history(session.id).turns] == ["q2"]
+    assert [turn.question for turn in kept.history(session.id)[1]] == ["q2"]
     assert len(kept.turns(session.id)) == 3
 
 
@@ -290,18 +290,18 @@ def test_ids_are_uuids(kept: SessionStore) -> None:
 
 
 def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
 
     async def turn() -> bool:
-        async with store.lock_session(tmp_path, "s", wait_s=0):
-            return await asyncio.to_thread(store.is_session_locked, tmp_path, "s")
+        async with kept.lock("s", wait_s=0):
+            return await asyncio.to_thread(kept.is_locked, "s")
 
     async def all_at_once() -> tuple[list[bool], list[bool]]:
-        before = [store.is_session_locked(tmp_path, "s")]
+        before = [kept.is_locked("s")]
         held = await turn()
-        looks = [asyncio.to_thread(store.is_session_locked, tmp_path, "s") for _ in range(3)]
+        looks = [asyncio.to_thread(kept.is_locked, "s") for _ in range(3)]
         return [*before, held], await asyncio.gather(*looks)
 
     told, looked = asyncio.run(all_at_once())

@@ -80,7 +80,7 @@ def test_those_that_come_with_knapper_are_one_short_file_each_with_tools_that_ex
     assert stages.built_in_names() == ("weekly-review",)
     for name in stages.built_in_names():
         stage = Stages().find(name)
-        assert turn.configure_stage(scripted.chat(Model([["Hi."]]), rows), stage).max_iterations == stage.rounds
+        assert turn.configure_stage(scripted.chat(Model([["Hi."]]), rows), stage).caps.rounds == stage.rounds
         assert len(folder.joinpath(f"{name}.md").read_text("utf-8").splitlines()) <= 60
 
 

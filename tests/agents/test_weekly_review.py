@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from knapper import app
-from knapper.agents.chat.conversations import Conversations, SessionMessage
+from knapper.agents.chat.conversations import Conversations
+from knapper.agents.chat.turn import Message
 from knapper.agents.events import Done, Event
 from knapper.agents.sessions.store import SessionStore
 from knapper.agents.stages import Stages
@@ -60,7 +61,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     def open_context(run: str) -> Context:
         return replace(context, submit_options=SubmitOptions(run=run))
 
-    yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
+    yield Conversations(store=kept, context_of=open_context, wait_s=0.3)
     work.shut()
     context.close()
 
@@ -113,7 +114,7 @@ def test_where_every_note_has_a_link_no_model_is_asked(vault: opened.Opener, tal
     done, events = review(talks, model)
     chat, session = scripted.chat(model), talks.store.begin().id
     with pytest.raises(NotFound) as refused:
-        _ = asyncio.run(talks.reply(chat, session, SessionMessage(text="/weekly-review"), events.append))
+        _ = asyncio.run(talks.reply(chat, session, Message(text="/weekly-review"), events.append))
 
     assert (done.answer, done.session_id) == ("Every note has a link: there is nothing to review.", "")
     assert (refused.value.code, model.asked) == ("nothing_to_do", [])

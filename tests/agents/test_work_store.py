@@ -483,7 +483,7 @@ def test_a_client_sees_nothing_of_the_sessions_of_another(tmp_path: Path) -> Non
             assert other.without_file().id != default.id
             assert other.prune(max_days=0.0001, max_bytes=1) == 1
 
-        assert theirs.history(note.id).head == HistorySummary()
+        assert theirs.history(note.id)[0] == HistorySummary()
         assert [one.question for one in theirs.turns(note.id)] == ["secret"]
         assert theirs.list()[1] == 2
 

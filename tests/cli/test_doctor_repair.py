@@ -564,7 +564,7 @@ def test_the_first_write_of_a_day_makes_a_backup(vault: Path) -> None:
 
 
 def test_conversations_are_backed_up_when_they_are_opened(vault: Path) -> None:
-    with Hub(config.load({"default_vault": str(vault)})) as hub:
-        clients.open_work(hub).shut()
+    with Hub(config.load({"default_vault": str(vault)})) as hub, clients.open_work(hub):
+        pass
 
     assert len(storage.list_backups(folder_of(vault) / "work.db")) == 1

@@ -277,7 +277,7 @@ def test_a_note_that_a_script_read_and_did_not_cite_makes_stale(make: Make) -> N
     run = world.run(TASK)
     (world.vault.root / "Costs.md").write_text("# Costs\n\nNothing.\n", encoding="utf-8")
 
-    assert world.runs.stale(run.id, world.context) == {"root": ["Costs.md"]}
+    assert world.stale(run) == {"root": ["Costs.md"]}
 
 
 def test_a_model_is_asked_for_no_script_after_the_run_was_ended(make: Make) -> None:

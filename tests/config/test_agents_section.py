@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
 from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.app import clients, pipelines
 from knapper.config import load
@@ -81,7 +82,8 @@ def test_what_is_set_reaches_the_agents(tmp_path: Path) -> None:
     settings = load(config_file=str(file))
 
     chosen = clients.configured_preset(settings)
-    scout, web = pipelines.scout_settings(settings), pipelines.research_settings(settings)
+    limits = pipelines.configured_task_limits(settings)
+    scout, web = limits.for_scout(ScoutSettings()), limits.for_web(ResearchSettings())
 
     assert (chosen.toggles.scout, chosen.scope.link_depth, chosen.scope.include_same_folder) == (True, 1, True)
     assert (chosen.scope.excluded_folders, chosen.rules.editable, chosen.rules.can) == (("Private",), "linked", {"add"})

@@ -196,8 +196,8 @@ def _service(hub: Hub) -> JobService:
         made = tasks.engine_of(brain.open(), model or "ollama:qwen3", person)
         return replace(made, retrieve=_retrieve, poll_s=0.05)
 
-    def answering(chats: VaultChats) -> ChatConfig:
-        return scripted.chat(_model().open(), chats.hub.table.specs, meter=chats.meter)
+    def answering(chats: VaultChats, name: str) -> ChatConfig:
+        return chats.chat(name) if name else scripted.chat(_model().open(), chats.hub.table.specs, meter=chats.meter)
 
     return JobService(hub, ModelOpeners(chat=answering, engine=engine))
 

@@ -102,8 +102,12 @@ def serving(
         news = feed.mount_feed(hub, threads, stop, [feed.run_source(hub, services[0])])
         return [news, browsing.mount_browsing(hub, threads)]
 
-    def answering(chats: VaultChats) -> ChatConfig:
-        return scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
+    def answering(chats: VaultChats, name: str) -> ChatConfig:
+        return (
+            chats.chat(name)
+            if name
+            else scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
+        )
 
     threads = WorkerThreads(2)
     with sites.serving(

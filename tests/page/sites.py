@@ -82,8 +82,8 @@ def serving(
 ) -> Generator[Site]:
     """Serve notes below *base*; *more* makes what is served beside the page and its jobs, *open_service* those."""
 
-    def answering(chats: VaultChats) -> ChatConfig:
-        return scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
+    def answering(chats: VaultChats, name: str) -> ChatConfig:
+        return chats.chat(name) if name else scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
 
     found = change(apps.settings(base, notes))
     seats, ready = credentials.open_browser_sessions(found.state_dir), threading.Event()

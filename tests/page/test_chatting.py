@@ -80,18 +80,18 @@ def test_the_model_is_switched_for_the_next_message_and_kept(tmp_path: Path, tab
 def _naming(base: Path, asked: list[str]):
     """Serve with models that are told by their names."""
 
-    def answering(chats: VaultChats, model: str = "") -> ChatConfig:
+    def answering(chats: VaultChats, model: str) -> ChatConfig:
         asked.append(model)
         made = scripted.chat(Model([["Yes."]]).open(), chats.hub.table.specs, meter=chats.meter)
         return replace(made, name=model or "scripted")
 
-    openers = ModelOpeners(chat=answering, named_chat=answering)
+    openers = ModelOpeners(chat=answering)
     model = Model([["Yes."]])
     return sites.serving(base, model.open, change=priced, open_service=lambda hub: JobService(hub, openers))
 
 
 def test_without_a_model_the_way_leads_to_the_settings_and_nothing_is_kept(tmp_path: Path, tab: Page) -> None:
-    def missing(chats: VaultChats) -> ChatConfig:
+    def missing(chats: VaultChats, _model: str) -> ChatConfig:
         del chats
         raise SetupError("no model is set", code="no_model", hint="set KNAP_MODEL")
 

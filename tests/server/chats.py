@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
-from knapper.app.chats import VaultChats
+from knapper.app.chats import OpenChat, VaultChats
 from knapper.app.open_clients import ModelOpeners
 from knapper.config import ClientSettings
 from knapper.config.sections import ServerSettings
@@ -33,9 +33,13 @@ from tests.server import apps
 Opens = Callable[[], AnyModel]
 
 
-def opener(open_model: Opens) -> Callable[[VaultChats], ChatConfig]:
-    """Have chats answered by a model, with the vault's own tools."""
-    return lambda chats: scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
+def opener(open_model: Opens) -> OpenChat:
+    """Have chats answered by a model, with the vault's own tools, unless a message names another one."""
+
+    def opened(chats: VaultChats, name: str) -> ChatConfig:
+        return chats.chat(name) if name else scripted.chat(open_model(), chats.hub.table.specs, meter=chats.meter)
+
+    return opened
 
 
 def mounted(hub: Hub, stop: StopSignal, open_model: Opens) -> Mount:

@@ -42,12 +42,12 @@ def ring() -> Generator[Ring]:
 def asking(
     base: Path, model: ModelSettings = NO_MODEL, *, token: str | None = "page", reply: str = "ready"
 ) -> Generator[tuple[World, TestClient]]:
-    def answering(chats: VaultChats, name: str = "") -> ChatConfig:
+    def answering(chats: VaultChats, name: str) -> ChatConfig:
         return replace(scripted.chat(Model([[reply]]).open(), chats.hub.table.specs, meter=chats.meter), name=name)
 
     with apps.world(base) as world:
         world.hub.settings = replace(world.settings, model=model)
-        mount = chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering, named_chat=answering))
+        mount = chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering))
         with world.client(world.token("page") if token else None, mount) as client:
             yield world, client
 

@@ -32,13 +32,13 @@ MODEL = ModelSettings(
 
 
 def mounted(world: World, asked: list[str] | None = None) -> Mount:
-    def answering(chats: VaultChats, model: str = "") -> ChatConfig:
+    def answering(chats: VaultChats, model: str) -> ChatConfig:
         if asked is not None:
             asked.append(model)
         chat = scripted.chat(Model([["Hi."]]).open(), chats.hub.table.specs, meter=chats.meter)
         return replace(chat, name=model or "scripted")
 
-    return chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering, named_chat=answering))
+    return chats.jobs(world.hub, world.stop, ModelOpeners(chat=answering))
 
 
 def configured(world: World, model: ModelSettings = MODEL) -> Hub:

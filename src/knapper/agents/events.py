@@ -478,8 +478,3 @@ TurnJobs: TypeAlias = BackgroundJobs[Done]
 TURN_END: Final = FinalEventSpec(
     kind=Done, make=lambda state, session: Done(state=state, answer="", session_id=session)
 )
-
-
-def make_turn_jobs(*, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING) -> TurnJobs:
-    """Return an empty set of jobs for a server's chat turns."""
-    return BackgroundJobs(TURN_END, kept_s=kept_s, max_running=max_running)

@@ -530,19 +530,8 @@ class Rewriter:
     cache: QueryCache
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewritingModel:
-    """The model of an answer, and what it may use."""
-
-    model: Model
-    name: str
-    usage: RunUsage
-    """Where the cost is added."""
-    limits: UsageLimits
-
-
 async def find_by_rewriting(
-    rewriter: Rewriter, by: RewritingModel, question: Question, context: Context, emit: EventSink
+    rewriter: Rewriter, by: StageAgent[object], usage: RunUsage, question: Question, context: Context, emit: EventSink
 ) -> Answer:
     """Rewrite a question once, and find passages by it and its queries; both are told as a step.
 
@@ -550,7 +539,8 @@ async def find_by_rewriting(
 
     Args:
         rewriter: What rewrites.
-        by: The model that does.
+        by: Who answers afterwards, whose model does.
+        usage: Where the cost is added.
         question: The person's.
         context: The vault, as the agent sees it.
         emit: Receives the step's events.
@@ -563,7 +553,7 @@ async def find_by_rewriting(
     call_id = f"rewrite-{secrets.token_hex(4)}"
     emit(ToolCall(id=call_id, name=STEP, arguments={"query": question.text[:MAX_QUERY_CHARS]}))
     try:
-        queries = await _rewrite(rewriter, by, question)
+        queries = await _rewrite(rewriter, by, usage, question)
         results = await asyncio.to_thread(_search, context, question, queries) if queries else []
     except TimeoutError:
         return _failed(call_id, f"{by.name} didn't rewrite the question within {TIMEOUT_S:g} seconds", emit)
@@ -587,13 +577,13 @@ def describe(answer: Answer, mark: str) -> str:
     )
 
 
-async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -> tuple[str, ...]:
+async def _rewrite(rewriter: Rewriter, by: StageAgent[object], usage: RunUsage, question: Question) -> tuple[str, ...]:
     """Return a question's queries, by one request at most."""
     question = Question(text=question.text[:_MAX_QUESTION_CHARS], earlier=question.earlier[:_MAX_EARLIER_CHARS])
     known = rewriter.cache.get(by.name, question)
     if known is not None:
         return known
-    agent = StageAgent(stage=REWRITE, model=by.model, prompt=rewriter.prompt(), settings=None, limits=by.limits)
+    agent = replace(by, stage=REWRITE, prompt=rewriter.prompt())
     earlier = f"The message before:\n\n{question.earlier}\n\n" if question.earlier else ""
     async with asyncio.timeout(TIMEOUT_S):
         written = await agent.ask(
@@ -603,7 +593,7 @@ async def _rewrite(rewriter: Rewriter, by: RewritingModel, question: Question) -
                 read=accept,
                 settings=ModelSettings(max_tokens=REWRITE.reply_tokens),
             ),
-            by.usage,
+            usage,
         )
     queries = parse_queries(replies.join_surrogates(written.reply))
     rewriter.cache.put(by.name, question, queries)

@@ -176,7 +176,7 @@ class Prompts:
                     code="no_prompt",
                     hint="model.prompt names it; correct that setting",
                 )
-            return _read_prompt_file(self.own_file)
+            return read_own_file(self.own_file)
         return self.own_text(name) or read_built_in(name)
 
     def own_text(self, name: str) -> str:
@@ -186,7 +186,7 @@ class Prompts:
             StorageError: The file can't be read.
         """
         own_prompt = self.folder / f"{name}.md" if self.folder else None
-        return _read_prompt_file(own_prompt) if own_prompt and own_prompt.is_file() else ""
+        return read_own_file(own_prompt) if own_prompt and own_prompt.is_file() else ""
 
 
 def read_built_in(name: PromptName) -> str:
@@ -218,11 +218,16 @@ def write_system_prompt(base: str, context: Context, now: datetime, *, active_fi
     return "\n\n".join(parts)
 
 
-def _read_prompt_file(path: Path) -> str:
+def read_own_file(path: Path, what: str = "prompt") -> str:
+    """Return a text that the person has written in the place of a built-in one; *what* says in an error what it is.
+
+    Raises:
+        StorageError: The file can't be read.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"the prompt '{path}' can't be read", hint="it has to be a text in UTF-8") from error
+        raise StorageError(f"the {what} '{path}' can't be read", hint="it has to be a text in UTF-8") from error
 
 
 Clock = Callable[[], datetime]

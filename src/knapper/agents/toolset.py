@@ -403,13 +403,11 @@ class ArgumentValidator:
         """Validate the calls of a tool with this definition."""
         self._schema: replies.Schema = definition.parameters_json_schema
 
-    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
-        """Return the arguments of a call that was sent as JSON."""
+    def validate_python(self, input: Any, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
+        """Return the arguments of a call that was sent as an object, or as JSON."""
         return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
-    def validate_python(self, input: Any, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the same
-        """Return the arguments of a call that was sent as an object."""
-        return replies.fit_arguments(replies.read_arguments(input), self._schema)
+    validate_json = validate_python
 
 
 async def _run_tool(session: ToolSession, call_id: str, name: str, arguments: Arguments) -> str:

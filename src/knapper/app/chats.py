@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from knapper.agents import events, work_store
+from knapper.agents import work_store
 from knapper.agents.chat.conversations import Conversations
-from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig
-from knapper.agents.events import Error, ToolCall
+from knapper.agents.chat.turn import SMALL_CONTEXT, ChatConfig, TurnCaps
+from knapper.agents.events import TURN_END, BackgroundJobs, Error, ToolCall, TurnJobs
 from knapper.agents.loop import QueryCache, Rewriter
 from knapper.agents.model import names
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
 from knapper.app import clients, models
-from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
+from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.app.tables import AGENT_TOOLS
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError, SetupError
 from knapper.tools import answers, files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from knapper.agents.events import Event
     from knapper.agents.model.names import ModelName
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultModels(Closeable):
+class VaultModels:
     """The models that answer in one vault, and the account of what they use."""
 
     meter: Meter
@@ -81,10 +81,12 @@ class VaultModels(Closeable):
             read_context=partial(self._read_context, name) if may_tell else None,
             telemetry=model_settings.telemetry,
             may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
-            max_iterations=model_settings.turn_rounds,
-            max_calls=model_settings.turn_calls,
-            timeout_s=model_settings.turn_minutes * 60.0,
-            max_cents=model_settings.turn_cents,
+            caps=TurnCaps(
+                rounds=model_settings.turn_rounds,
+                calls=model_settings.turn_calls,
+                minutes=model_settings.turn_minutes,
+                cents=model_settings.turn_cents,
+            ),
             rewriter=rewriter if settings.search.rewrites else None,
         )
 
@@ -100,10 +102,6 @@ class VaultModels(Closeable):
         """Open the vault as the agent sees it in a run or a turn."""
         return self.hub.open_as_agent(self.vault, run, ())
 
-    def close(self) -> None:
-        """Close the account; the hub stays open."""
-        self.meter.shut()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultChats(VaultModels):
@@ -114,19 +112,20 @@ class VaultChats(VaultModels):
     work: WorkStore
     """Holds the sessions."""
 
-    def close(self) -> None:
-        """Close the sessions and the account; the hub stays open."""
-        self.work.shut()
-        VaultModels.close(self)
 
-
-def open_models(hub: Hub, vault: str = "") -> VaultModels:
+@contextmanager
+def open_models(hub: Hub, vault: str = "") -> Generator[VaultModels]:
     """Open what answers in a vault without a session; raises as `open_chats` does."""
     name = hub.open(vault).vault.name
-    return VaultModels(meter=hub.open_meter(name, has_turns=True), hub=hub, vault=name)
+    meter = hub.open_meter(name, has_turns=True)
+    try:
+        yield VaultModels(meter=meter, hub=hub, vault=name)
+    finally:
+        meter.shut()
 
 
-def open_chats(hub: Hub, vault: str = "") -> VaultChats:
+@contextmanager
+def open_chats(hub: Hub, vault: str = "") -> Generator[VaultChats]:
     """Open the sessions of a vault.
 
     Args:
@@ -137,28 +136,25 @@ def open_chats(hub: Hub, vault: str = "") -> VaultChats:
         NotFound: There is no such vault.
         StorageError: The sessions can't be opened.
     """
-    opened_vault = hub.open(vault)
-    folder = opened_vault.folder
-    name = opened_vault.vault.name
-    with ExitStack() as stack:
-        work = clients.open_work(hub, vault)
-        _ = stack.callback(work.shut)
+    name = hub.open(vault).vault.name
+    with clients.open_work(hub, vault) as work, open_models(hub, vault) as opened:
         session_store = clients.open_sessions(hub, work)
-        vault_chats = VaultChats(
+        yield VaultChats(
             conversations=Conversations(
                 store=session_store,
-                folder=folder,
                 context_of=partial(hub.open_as_agent, name, clients=()),
                 stages=clients.open_stages(hub),
             ),
             store=session_store,
             work=work,
-            meter=hub.open_meter(name, has_turns=True),
+            meter=opened.meter,
             hub=hub,
             vault=name,
         )
-        _ = stack.pop_all()
-    return vault_chats
+
+
+OpenChat: TypeAlias = "Callable[[VaultChats, str], ChatConfig]"
+"""Opens what answers in a vault, by a model's name; empty for the configured one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +163,9 @@ class ClientChats:
 
     client: str
     chats: VaultChats
-    turns: events.TurnJobs = field(default_factory=events.make_turn_jobs)
+    turns: TurnJobs = field(default_factory=lambda: BackgroundJobs(TURN_END))
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
-    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat
-    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat
-    """Opens a model by its name."""
+    open_chat: OpenChat = VaultChats.chat
     may_write: bool = True
 
     @property
@@ -216,8 +210,7 @@ class ClientChats:
         """
         settings = self.chats.hub.settings
         models.check_model_allowed(settings, model, settings.client(self.client).grants)
-        is_configured = model in {"", settings.model.name}
-        chat = self.open_chat(self.chats) if is_configured else self.open_named(self.chats, model)
+        chat = self.open_chat(self.chats, "" if model == settings.model.name else model)
         return chat if self.may_write else replace(chat, may_write=False)
 
     def context(self, run: str) -> Context:
@@ -271,19 +264,16 @@ class ClientChats:
         return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
+@contextmanager
 def open_client_chats(
-    vault_chats: VaultChats,
-    client: str,
-    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat,
-    open_named: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat,
-) -> ClientChats:
+    vault_chats: VaultChats, client: str, open_chat: OpenChat = VaultChats.chat
+) -> Generator[ClientChats]:
     """Open the chats of a client in a vault, with sessions of its own.
 
     Args:
-        vault_chats: What all clients of the vault share; the caller closes it, and the client's own file.
+        vault_chats: What all clients of the vault share; the caller closes it.
         client: The client's name.
         open_chat: Opens what answers.
-        open_named: Opens what answers where a message names a model.
 
     Raises:
         StorageError: The sessions can't be opened.
@@ -296,19 +286,18 @@ def open_client_chats(
         return hub.open_as_agent(vault, run, (client,))
 
     # Open once more for each client: one that looks through all of its sessions doesn't hold up the others.
-    work = work_store.open_work(vault_chats.conversations.folder)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    work = work_store.open_work(vault_chats.work.folder)
+    try:
         session_store = clients.open_sessions(hub, work, client)
-        _ = stack.pop_all()
-    conversations = replace(vault_chats.conversations, store=session_store, context_of=opened, wait_s=0)
-    return ClientChats(
-        client=client,
-        chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
-        open_chat=open_chat,
-        open_named=open_named,
-        may_write=not hub.settings.client(client).grants.is_read_only,
-    )
+        conversations = replace(vault_chats.conversations, store=session_store, context_of=opened, wait_s=0)
+        yield ClientChats(
+            client=client,
+            chats=replace(vault_chats, conversations=conversations, store=session_store, work=work),
+            open_chat=open_chat,
+            may_write=not hub.settings.client(client).grants.is_read_only,
+        )
+    finally:
+        work.shut()
 
 
 def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
@@ -336,9 +325,7 @@ def answer_stage(hub: Hub, context: Context, name: str) -> Answer:
         # The session that calls hears of the answer, and what it has read holds for the agent, too.
         return hub.open_as_agent(context.vault, run, (client,), caller_run)
 
-    with open_chats(hub, context.vault) as vault_chats, ExitStack() as stack:
-        client_chats = open_client_chats(vault_chats, client)
-        _ = stack.callback(client_chats.chats.work.shut)
+    with open_chats(hub, context.vault) as vault_chats, open_client_chats(vault_chats, client) as client_chats:
         conversations = replace(client_chats.conversations, context_of=opened)
         done = asyncio.run(conversations.run_stage(client_chats.chat(), stage, tell))
     if errors and done.state in {"failed", "limit"}:

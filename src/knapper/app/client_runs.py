@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.runs import executor, model, retrieving, service
+from knapper.agents.runs import executor, export, retrieving
 from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
 from knapper.app import models, runs
 from knapper.app.runs import OpenedRuns
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from knapper.agents.runs.engine import AskPerson, RunEngine
-    from knapper.agents.runs.model import CheckpointEvent, RunNode, RunRecord
-    from knapper.agents.runs.service import RunDetails
+    from knapper.agents.runs.model import CheckpointEvent, RunDetails, RunNode, RunRecord
     from knapper.agents.runs.store import RunStore
     from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import Checkpoint
@@ -152,25 +151,6 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     return number > most
 
 
-def list_questions(opened_runs: OpenedRuns, run_id: str) -> Sequence[CheckpointEvent]:
-    """List a run's questions, in the form of its events.
-
-    Raises:
-        NotFound: There is no such run.
-    """
-    open_ids = {checkpoint.id for checkpoint in opened_runs.checkpoints.waiting(run_id)}
-    nodes = opened_runs.runs.show(run_id).nodes
-    events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
-    return [event for event in events if event.id in open_ids]
-
-
-def count_questions(opened_runs: OpenedRuns, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-    """Count the questions of the listed runs; runs without questions are left out."""
-    asking_run_ids = {checkpoint.run for checkpoint in opened_runs.checkpoints.waiting()}
-    counts = {run.id: len(list_questions(opened_runs, run.id)) for run in runs if run.id in asking_run_ids}
-    return {run_id: number for run_id, number in counts.items() if number}
-
-
 def list_seen_clients(hub: Hub, client: str, vault: str, store: RunStore) -> Sequence[str]:
     """List the clients whose runs of a vault a client sees.
 
@@ -227,7 +207,7 @@ class ClientRuns:
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, newest first, and their total number."""
-        return self.opened_runs.runs.runs(limit=limit, offset=offset, clients=self.seen_clients())
+        return self.opened_runs.store.runs(limit=limit, offset=offset, clients=self.seen_clients())
 
     def show(self, run_id: str) -> RunDetails:
         """Return a run with its nodes; the client that is shown them has read what went into them.
@@ -236,7 +216,7 @@ class ClientRuns:
             NotFound: There is none of that id, or the client doesn't see it (code ``no_run``).
         """
         try:
-            run_view = self.opened_runs.runs.show(run_id)
+            run_view = self.opened_runs.store.show(run_id)
         except (NotFound, Ambiguous):
             raise _run_not_found(run_id) from None
         if run_view.run.id != run_id or run_view.run.order.client not in self.seen_clients():
@@ -259,8 +239,8 @@ class ClientRuns:
 
     def stale(self, run_id: str) -> Mapping[str, Sequence[str]]:
         """List the nodes whose notes have changed since, each with those notes; raises as `show` does."""
-        run = self.show(run_id).run
-        return self.opened_runs.runs.stale(run.id, self.opened_runs.context(run.id))
+        run_view = self.show(run_id)
+        return retrieving.list_stale_nodes(self.opened_runs.context(run_view.run.id), run_view.nodes)
 
     def prepare_new(self, request: RunRequest) -> PreparedRun:
         """Store a new run; no model is asked and no note is read yet.
@@ -299,7 +279,8 @@ class ClientRuns:
         run = self.show(run_id).run
         if replay and replay != executor.REPLAY_STALE:
             _ = self.node(run_id, replay)
-        self.opened_runs.runs.check_idle(run.id)
+        with self.opened_runs.store.lock(run.id):
+            pass  # nobody carries it out
         if run.order.code_mode:
             self.opened_runs.check_sandbox()
         allowed = resolve_limits(self.opened_runs.hub.settings, limits, self.grants, run.order.limits)
@@ -307,7 +288,7 @@ class ClientRuns:
 
     def cancel(self, run_id: str) -> bool:
         """Request a run's cancellation, whichever process runs it; return whether one does."""
-        return self.opened_runs.runs.cancel(self.show(run_id).run.id)
+        return self.opened_runs.store.cancel(self.show(run_id).run.id)
 
     def delete(self, run_id: str) -> None:
         """Delete a run and its questions; its notes stay.
@@ -335,7 +316,7 @@ class ClientRuns:
         context = self.opened_runs.hub.context(
             client=self.client, vault=self.opened_runs.vault, submit_options=submit_options
         )
-        return answers.submit_several(context, service.export_requests(run, run_view.nodes, to))
+        return answers.submit_several(context, export.export_requests(run, run_view.nodes, to))
 
     def options(self) -> dict[str, JSONValue]:
         """Return the options of a run: strategies, ranges, and whether a model and the sandbox are available."""
@@ -366,17 +347,9 @@ class ClientRuns:
             options |= {"sandbox_ready": None, "sandbox_hint": f"{error.message}: {error.hint}"}
         return options
 
-    def unanswered_checkpoints(self, run_id: str) -> Sequence[Checkpoint]:
-        """List the questions of a run that nobody has answered; the client must see the run."""
-        return self.opened_runs.checkpoints.waiting(run_id)
-
-    def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
-        """Count the unanswered questions of the listed runs; runs without any are left out."""
-        return count_questions(self.opened_runs, runs)
-
     def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
         """List the unanswered questions in the form of events; raises as `show` does."""
-        return list_questions(self.opened_runs, self.show(run_id).run.id)
+        return self.opened_runs.questions(self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
         """Answer a run's question: ``go on``, ``skip``, paths of notes, or a free text that says where to look.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
 from knapper.agents import stages, work_store
-from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline import records, scopes
 from knapper.agents.pipeline.records import TaskLimits
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Preset, Presets
@@ -120,20 +120,17 @@ class PresetOverrides:
         Raises:
             BadInput: No agent would work, or a value is out of its range.
         """
-        scope, rules, toggles = base.scope, base.rules, base.toggles
+        scope, rules = base.scope, base.rules
         return replace(
             base,
-            toggles=AgentToggles(
-                scout=toggles.scout if self.scout is None else self.scout,
-                web=toggles.web if self.web is None else self.web,
-                task=toggles.task if self.task is None else self.task,
-            ),
-            scope=ContextScopeConfig(
-                link_depth=scope.link_depth if self.link_depth is None else self.link_depth,
+            toggles=replace(base.toggles, **records.set_fields(self, "scout", "web", "task")),
+            scope=replace(
+                scope,
                 include_same_folder=scope.include_same_folder if self.same_folder is None else self.same_folder,
-                excluded_folders=scope.excluded_folders
-                if self.excluded_folders is None
-                else tuple(self.excluded_folders),
+                excluded_folders=tuple(
+                    scope.excluded_folders if self.excluded_folders is None else self.excluded_folders
+                ),
+                **records.set_fields(self, "link_depth"),
             ),
             rules=EditRules(
                 editable=rules.editable if self.editable is None else scopes.read_editable_scope(self.editable),
@@ -304,7 +301,8 @@ def describe_restriction(taint: Taint) -> RestrictionRow:
     }
 
 
-def open_work(hub: Hub, vault: str = "") -> WorkStore:
+@contextmanager
+def open_work(hub: Hub, vault: str = "") -> Generator[WorkStore]:
     """Open the sessions, turns and runs of a vault, of which a copy is made once a day.
 
     Args:
@@ -317,11 +315,11 @@ def open_work(hub: Hub, vault: str = "") -> WorkStore:
     """
     folder = hub.open(vault).folder
     work = work_store.open_work(folder)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    try:
         _ = repair.back_up_daily(folder, max_bytes=hub.settings.journal.backup_mb * 1_000_000)
-        _ = stack.pop_all()
-    return work
+        yield work
+    finally:
+        work.shut()
 
 
 def open_sessions(hub: Hub, work: WorkStore, client: str = "") -> SessionStore:

@@ -30,7 +30,6 @@ from knapper.vault.paths import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from typing import TypeVar
 
     from knapper.agents.pipeline.store import PausedRun
@@ -175,8 +174,6 @@ class HistorySources:
     """What a history is read from, as one client sees it."""
 
     context: Context
-    folder: Path
-    """The vault's state folder."""
     sessions: Mapping[str, SessionStore]
     """By the names of the clients who asked."""
     runs: RunStore | None = None
@@ -197,10 +194,8 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
     Raises:
         StorageError: Something of it can't be opened.
     """
-    folder = hub.open().folder
-    work = replace(clients.open_work(hub), is_partial=True)
-    with ExitStack() as stack:
-        _ = stack.callback(work.shut)
+    with clients.open_work(hub) as opened:
+        work = replace(opened, is_partial=True)
         sessions = schedules.list_sessions(hub, work)
         context = hub.context(client=TERMINAL_CLIENT)
         runs: RunStore | None = None
@@ -210,7 +205,6 @@ def open_at_terminal(hub: Hub) -> Generator[HistorySources]:
             runs = store.RunStore(work)
         yield HistorySources(
             context=context,
-            folder=folder,
             sessions={client or TERMINAL_CLIENT: kept for client, kept in sessions.items()},
             runs=runs,
             schedules=schedules.open_schedules(hub).all(),
@@ -251,8 +245,7 @@ def open_for_client(
         StorageError: Something of it can't be opened.
     """
     name = hub.name_for(client, vault)
-    folder = hub.open(name).folder
-    work = replace(work_store.open_work(folder), is_partial=True)
+    work = replace(work_store.open_work(hub.open(name).folder), is_partial=True)
     with ExitStack() as stack:
         _ = stack.callback(work.shut)
         seen = schedules.list_seen_clients(hub, client, name, lambda _: work)
@@ -266,7 +259,6 @@ def open_for_client(
             unread += [run_error] if work.find_failure("runs") is None else []
         yield HistorySources(
             context=hub.context(client=client, vault=name),
-            folder=folder,
             sessions={other: SessionStore(work, local_now, other) for other in seen},
             runs=runs,
             run_clients=run_clients,
@@ -476,10 +468,9 @@ class _Reading:
 
     def _run_entries(self, store: RunStore, key: SortKey, run: RunRecord) -> Iterator[Entry]:
         from knapper.agents.runs import model  # noqa: PLC0415 - it is imported by now, as there is a store
-        from knapper.agents.runs import store as runs_store  # noqa: PLC0415 - the same
 
-        folder, is_question = self.sources.folder, key[2] == 0
-        run = runs_store.mark_interrupted(run, is_held=lambda run_id: runs_store.is_run_locked(folder, run_id))
+        is_question = key[2] == 0
+        run = store.mark_interrupted(run)
         if not is_question and run.state in {"pending", "running"}:
             return
         nodes = store.nodes(run.id) if self.note or not is_question else []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from knapper.config import Vault, declarations
 from knapper.errors import BadInput, KnapError, NotFound, SetupError
@@ -18,7 +17,6 @@ from knapper.vault import access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
 
     from knapper.agents.model.usage import Meter, SpendingLimits
     from knapper.app.tables import AgentRequest
@@ -29,26 +27,6 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context, Rights
     from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
-
-
-class Closeable(ABC):
-    """A resource that a ``with`` statement closes."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close what was opened."""
-
-    def __enter__(self) -> Self:
-        """Use it in a block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
 
 _SUCCESS_STATUSES: Final = range(200, 300)
@@ -239,7 +217,7 @@ if TYPE_CHECKING:
     """Does by a hub's vaults what a client asks the agents' own tools for."""
 
 
-class Hub(Closeable):
+class Hub(contextlib.AbstractContextManager["Hub", None]):
     """The vaults of a server, for any of its clients.
 
     Safe to use from any thread. A vault is opened on first use.
@@ -456,6 +434,10 @@ class Hub(Closeable):
             )
 
         return usage.open_meter(self.open(vault).folder, limits, local_now)
+
+    def __exit__(self, *_: object) -> None:
+        """Close all vaults."""
+        self.close()
 
     def close(self) -> None:
         """Close all vaults."""

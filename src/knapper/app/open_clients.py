@@ -9,27 +9,25 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.runs.engine import AskPerson, RunEngine
     from knapper.agents.work_store import WorkStore
-    from knapper.app.chats import ClientChats, VaultChats
+    from knapper.app.chats import ClientChats, OpenChat, VaultChats
     from knapper.app.client_runs import ClientRuns, OpenEngine
-    from knapper.app.hub import Closeable, Hub
-    from knapper.app.pipelines import ClientPipelines, VaultPipelines
+    from knapper.app.hub import Hub
+    from knapper.app.pipelines import ClientPipelines
     from knapper.app.runs import OpenedRuns
 
-    CloseableT = TypeVar("CloseableT", bound=Closeable)
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOpeners:
     """Open what answers; where one is None, the configuration says it."""
 
-    chat: Callable[[VaultChats], ChatConfig] | None = None
-    """For chats and tasks, where no model is named."""
-    named_chat: Callable[[VaultChats, str], ChatConfig] | None = None
-    """The same, where one is named."""
+    chat: OpenChat | None = None
+    """For chats and tasks."""
     engine: OpenEngine | None = None
     """For runs."""
 
@@ -57,7 +55,6 @@ class OpenClients:
         self._lock = threading.RLock()
         self._stack = ExitStack()
         self._vault_chats: dict[str, VaultChats] = {}
-        self._vault_pipelines: dict[str, VaultPipelines] = {}
         self._vault_runs: dict[str, OpenedRuns] = {}
         self._chats: dict[tuple[str, str], ClientChats] = {}
         self._pipelines: dict[tuple[str, str], ClientPipelines] = {}
@@ -80,10 +77,9 @@ class OpenClients:
         with self._lock:
             if (client, name) not in self._chats:
                 shared = self._shared(self._vault_chats, name, lambda: chats.open_chats(self.hub, name))
-                usual, openers = chats.VaultChats.chat, self._openers
-                opened = chats.open_client_chats(shared, client, openers.chat or usual, openers.named_chat or usual)
-                _ = self._stack.callback(opened.chats.work.shut)
-                self._chats[client, name] = opened
+                open_chat = self._openers.chat or chats.VaultChats.chat
+                opened = chats.open_client_chats(shared, client, open_chat)
+                self._chats[client, name] = self._stack.enter_context(opened)
             return self._chats[client, name]
 
     def pipelines(self, client: str, vault: str = "") -> ClientPipelines:
@@ -94,11 +90,7 @@ class OpenClients:
         key = (client, client_chats.chats.vault)
         with self._lock:
             if key not in self._pipelines:
-                shared = self._vault_pipelines.get(key[1])
-                if shared is None:
-                    shared = pipelines.open_vault_pipelines(self._vault_chats[key[1]])
-                    self._vault_pipelines[key[1]] = shared
-                self._pipelines[key] = pipelines.open_client_pipelines(shared, client_chats)
+                self._pipelines[key] = pipelines.open_client_pipelines(client_chats)
             return self._pipelines[key]
 
     def runs(self, client: str, vault: str = "") -> ClientRuns:
@@ -132,17 +124,16 @@ class OpenClients:
         """Close everything; the hub stays open."""
         with self._lock:
             self._stack.close()
-            for opened in (self._chats, self._pipelines, self._vault_chats, self._vault_pipelines, self._vault_runs):
+            for opened in (self._chats, self._pipelines, self._vault_chats, self._vault_runs):
                 opened.clear()
 
     def _name(self, client: str, vault: str) -> str:
         return self.hub.open(self.hub.name_for(client, vault)).vault.name
 
-    def _shared(self, opened: dict[str, CloseableT], vault: str, open_it: Callable[[], CloseableT]) -> CloseableT:
+    def _shared(self, opened: dict[str, T], vault: str, open_it: Callable[[], AbstractContextManager[T]]) -> T:
         """Return what all clients of a vault share, opening it on first use."""
         if vault not in opened:
-            opened[vault] = open_it()
-            _ = self._stack.callback(opened[vault].close)
+            opened[vault] = self._stack.enter_context(open_it())
         return opened[vault]
 
     def _engine(self, opened: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:

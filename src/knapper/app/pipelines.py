@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents import prompting
 from knapper.agents.events import BackgroundJobs, FinalEventSpec
 from knapper.agents.pipeline import context as pipeline_context
-from knapper.agents.pipeline import store
+from knapper.agents.pipeline import records, store
 from knapper.agents.pipeline.context import TaskRequest
-from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
+from knapper.agents.pipeline.orchestrator import Agents
 from knapper.agents.pipeline.records import (
     PhaseProgress,
     PipelineEvent,
     PipelineOutcome,
-    ResearchSettings,
     ScoutResult,
-    ScoutSettings,
     TaskLimits,
 )
 from knapper.agents.pipeline.scopes import OPTIONAL_SCOUT_TOOLS
@@ -30,7 +28,7 @@ from knapper.app import chats, models, tables
 from knapper.app import clients as app_clients
 from knapper.app.chats import VaultChats
 from knapper.app.clients import PresetOverrides, default_preset
-from knapper.app.hub import AGENT_CLIENT, Closeable, local_now
+from knapper.app.hub import AGENT_CLIENT, local_now
 from knapper.app.tables import AgentRequest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, NotFound, RefusedError
@@ -39,11 +37,10 @@ from knapper.tools import answers
 from knapper.vault import parser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
-    from knapper.agents.chat.turn import ChatConfig
     from knapper.agents.pipeline.store import PausedRun
-    from knapper.app.chats import ClientChats
+    from knapper.app.chats import ClientChats, OpenChat
     from knapper.app.clients import TaskOrder
     from knapper.app.hub import Hub
     from knapper.config import ClientSettings, Settings
@@ -54,72 +51,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VaultPipelines(Closeable):
+class VaultPipelines:
     """The pipelines of one vault, beside its chats."""
 
     chats: VaultChats
     runs: PausedRuns
     presets: Presets
-    hub: Hub
-    vault: str
     owner: str = AGENT_CLIENT
     """On whose behalf tasks are done, and in whose sessions they are kept."""
-    open_chat: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat
-    """Opens a model by its name; empty for the configured one."""
+    open_chat: OpenChat = VaultChats.chat
 
-    def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> PipelineService:
+    def answering(self, model: str = "", *, limits: TaskLimits | None = None) -> PipelineService:
         """Open the models; nothing is sent yet.
 
         Args:
             model: The model's name; empty for the configured one.
-            scout: Settings of the scout; None for the configured ones.
+            limits: Limits of the agents in place of the configured ones; None for those.
 
         Raises:
             SetupError: There is no such model, or no key for it.
+            BadInput: A limit is out of its range.
         """
-        settings = self.hub.settings
-        chat = self.open_chat(self.chats, model)
+        settings = self.chats.hub.settings
         scout_model = settings.agents.scout.model
-        scout_chat = self.open_chat(self.chats, scout_model) if scout_model else None
         agents = Agents(
-            model=chat.model,
-            name=chat.name,
-            rows=chat.rows,
-            prompts=chat.prompts,
-            scout=scout or scout_settings(settings),
-            web=research_settings(settings),
-            orchestrator=OrchestratorSettings(
-                steps=settings.agents.orchestrator_steps, tokens=settings.agents.orchestrator_tokens
-            ),
-            scout_model=scout_chat.model if scout_chat else None,
-            scout_name=scout_chat.name if scout_chat else "",
-            rewriter=chat.rewriter,
+            chat=self.open_chat(self.chats, model),
+            scout_chat=self.open_chat(self.chats, scout_model) if scout_model else None,
         )
-        conversations = self.chats.conversations
         return PipelineService(
-            agents=agents,
+            agents=agents.within(configured_task_limits(settings)).within(limits or TaskLimits()),
             runs=self.runs,
             store=self.chats.store,
-            folder=conversations.folder,
-            now=chat.now,
-            meter=self.chats.meter,
             owner="" if self.owner == AGENT_CLIENT else self.owner,
         )
 
-    def default_preset(self, preset: str = "") -> Preset:
-        """Return the defaults of a task.
-
-        Args:
-            preset: The name of a preset; empty for the configuration with the agents used last.
-
-        Raises:
-            NotFound: There is no such preset.
-        """
-        return default_preset(self.presets, self.hub.settings, preset)
-
     def request(self, task: str, preset: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
         """Build a request from a preset."""
-        agent_settings = self.hub.settings.agents
+        agent_settings = self.chats.hub.settings.agents
         return TaskRequest(
             task=task,
             current=current,
@@ -136,16 +104,9 @@ class VaultPipelines(Closeable):
             session_id=session_id,
         )
 
-    def context(self, run_id: str, client: str = AGENT_CLIENT) -> Context:
-        """Open the vault for a run, as agents that act for a client see it."""
-        return self.hub.context(client=client, vault=self.vault, submit_options=SubmitOptions(run=run_id))
 
-    def close(self) -> None:
-        """Close everything opened here; the hub stays open."""
-        self.chats.close()
-
-
-def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
+@contextmanager
+def open_pipelines(hub: Hub, vault: str = "") -> Generator[VaultPipelines]:
     """Open the pipelines of a vault.
 
     Args:
@@ -156,31 +117,9 @@ def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
         NotFound: There is no such vault.
         StorageError: A file of the state folder can't be opened.
     """
-    with ExitStack() as stack:
-        vault_pipelines = open_vault_pipelines(stack.enter_context(chats.open_chats(hub, vault)))
-        _ = stack.pop_all()
-    return vault_pipelines
-
-
-def open_vault_pipelines(vault_chats: VaultChats) -> VaultPipelines:
-    """Return the pipelines of a vault beside its chats, which the caller closes.
-
-    Raises:
-        StorageError: What they keep can't be read.
-    """
-    work = vault_chats.work
-    return VaultPipelines(
-        chats=vault_chats,
-        runs=PausedRuns(work, local_now),
-        presets=Presets(work),
-        hub=vault_chats.hub,
-        vault=vault_chats.vault,
-    )
-
-
-def scout_settings(settings: Settings) -> ScoutSettings:
-    """Return the configured settings of the scout."""
-    return configured_task_limits(settings).for_scout(ScoutSettings())
+    with chats.open_chats(hub, vault) as vault_chats:
+        work = vault_chats.work
+        yield VaultPipelines(chats=vault_chats, runs=PausedRuns(work, local_now), presets=Presets(work))
 
 
 def configured_task_limits(settings: Settings) -> TaskLimits:
@@ -233,11 +172,6 @@ def _check_limits(settings: Settings, limits: TaskLimits, grants: Grants) -> Non
             )
 
 
-def research_settings(settings: Settings) -> ResearchSettings:
-    """Return the configured settings of the web search."""
-    return configured_task_limits(settings).for_web(ResearchSettings())
-
-
 MOST_PRESETS: Final = 500
 TASK_ENDING: Final = FinalEventSpec(
     kind=PipelineOutcome, make=lambda state, run_id: PipelineOutcome(run_id=run_id, state=state, answer="", pipeline={})
@@ -259,7 +193,7 @@ class ClientPipelines:
     @property
     def client(self) -> ClientSettings:
         """Return the client's rights."""
-        return self.pipelines.hub.settings.client(self.chats.client)
+        return self.chats.chats.hub.settings.client(self.chats.client)
 
     def agent_context(self, run_id: str) -> Context:
         """Open the vault as the agents that act for the client see it."""
@@ -271,10 +205,7 @@ class ClientPipelines:
         Raises:
             NotFound: There is no such preset.
         """
-        if preset:
-            return self._restrict(self.pipelines.presets.find(preset))
-        base_preset = self.configured()
-        return replace(base_preset, toggles=self.switches.toggles(base_preset.toggles))
+        return self._restrict(default_preset(self.switches, self.chats.chats.hub.settings, preset))
 
     def configured(self) -> Preset:
         """Return the configured preset, as far as the client may see and use it.
@@ -282,7 +213,7 @@ class ClientPipelines:
         Raises:
             SetupError: All agents are switched off.
         """
-        return self._restrict(app_clients.configured_preset(self.pipelines.hub.settings))
+        return self._restrict(app_clients.configured_preset(self.chats.chats.hub.settings))
 
     def presets(self) -> list[Preset]:
         """List the presets as the client may see them."""
@@ -304,7 +235,7 @@ class ClientPipelines:
         Raises:
             RefusedError: The client may not use it.
         """
-        settings = self.pipelines.hub.settings
+        settings = self.chats.chats.hub.settings
         models.check_model_allowed(settings, name, self.client.grants)
         return "" if name == settings.model.name else name
 
@@ -367,23 +298,18 @@ class ClientPipelines:
         return app_clients.restrict_to_visible(store.find(preset.name), view)
 
     def _build_request(self, order: TaskOrder) -> TaskRequest:
-        _check_limits(self.pipelines.hub.settings, order.limits, self.client.grants)
+        _check_limits(self.chats.chats.hub.settings, order.limits, self.client.grants)
         chosen_preset = order.choice.apply_to(self.default_preset(order.preset))
         chosen_preset = app_clients.restrict_to_grants(chosen_preset, self.client.grants)
         request = self.pipelines.request(
             order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
         )
-        history, limits = order.chat_history_length, order.limits
-        own = ("linked_notes", "semantic_notes", "semantic_similarity")
-        numbers = {name: value for name in own if (value := getattr(limits, name)) is not None}
         return replace(
             request,
-            token_limit=request.token_limit if order.token_limit is None else order.token_limit,
-            chat_history_length=request.chat_history_length if history is None else history,
-            orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
             debug=order.debug,
-            limits=limits,
-            **numbers,
+            limits=order.limits,
+            **records.set_fields(order, "token_limit", "chat_history_length", "orchestrate"),
+            **records.set_fields(order.limits, "linked_notes", "semantic_notes", "semantic_similarity"),
         ).settled()
 
     def _restrict(self, preset: Preset) -> Preset:
@@ -392,32 +318,25 @@ class ClientPipelines:
         )
 
 
-def open_client_pipelines(vault_pipelines: VaultPipelines, client_chats: ClientChats) -> ClientPipelines:
-    """Return the pipelines of a client in a vault.
-
-    Args:
-        vault_pipelines: What all clients of the vault share.
-        client_chats: The client's chats, which the caller closes.
+def open_client_pipelines(client_chats: ClientChats) -> ClientPipelines:
+    """Return the pipelines of a client beside its chats, which the caller closes.
 
     Raises:
         StorageError: What they keep can't be read.
     """
-
-    def open_chat(vault_chats: VaultChats, model: str) -> ChatConfig:
-        return client_chats.open_named(vault_chats, model) if model else client_chats.chat()
-
-    switches = vault_pipelines.presets
-    if not vault_pipelines.hub.settings.client(client_chats.client).grants.is_person:
-        switches = Presets(client_chats.chats.work, client_chats.client)
+    client, vault_chats = client_chats.client, client_chats.chats
+    work, presets = vault_chats.work, Presets(vault_chats.work)
+    is_person = vault_chats.hub.settings.client(client).grants.is_person
     return ClientPipelines(
         chats=client_chats,
-        pipelines=replace(
-            vault_pipelines,
-            chats=client_chats.chats,
-            owner=client_chats.client,
-            open_chat=open_chat,
+        pipelines=VaultPipelines(
+            chats=vault_chats,
+            runs=PausedRuns(work, local_now),
+            presets=presets,
+            owner=client,
+            open_chat=client_chats.open_chat,
         ),
-        switches=switches,
+        switches=presets if is_person else Presets(work, client),
     )
 
 
@@ -461,11 +380,6 @@ def preview_context(
     }
 
 
-def list_paused_runs(vault_pipelines: VaultPipelines, answering_client: ClientSettings) -> list[PausedRun]:
-    """List the paused runs that a client may resume, newest first."""
-    return [run for run in vault_pipelines.runs.list() if app_clients.may_see_paused(run, answering_client)]
-
-
 def find_paused_run(vault_pipelines: VaultPipelines, run_id: str, answering_client: ClientSettings) -> PausedRun:
     """Return a paused run that a client may resume.
 
@@ -496,7 +410,7 @@ def open_paused_run(
     owner = "" if run.client == AGENT_CLIENT else run.client
     answering = replace(vault_pipelines.answering(model), owner=owner)
     askers = [name for name in (run.client, by.name) if name != AGENT_CLIENT]
-    context = vault_pipelines.hub.open_as_agent(vault_pipelines.vault, run.id, askers)
+    context = vault_pipelines.chats.hub.open_as_agent(vault_pipelines.chats.vault, run.id, askers)
     if run.client == vault_pipelines.owner:
         yield answering, context
         return
@@ -518,18 +432,13 @@ def answer_offer(hub: Hub, context: Context, agent_request: AgentRequest) -> Ans
     if agent_request.kind == "stage":
         return chats.answer_stage(hub, context, agent_request.task)
     with open_pipelines(hub, context.vault) as vault_pipelines:
-        configured_scout = scout_settings(hub.settings)
         hints = agent_request.hints
-        limits = replace(
-            configured_scout,
-            rounds=hints.get("rounds", configured_scout.rounds),
-            notes=hints.get("notes", configured_scout.notes),
-        )
+        limits = TaskLimits(rounds=hints.get("rounds"), notes=hints.get("notes"))
         request = None if agent_request.run_id else _build_request(vault_pipelines, agent_request, context)
         agent_context, owner = _open_agent_context(
             hub, context, vault_pipelines, request.run_id if request else agent_request.run_id
         )
-        answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
+        answering = replace(vault_pipelines.answering(limits=limits), owner=owner)
         progress_texts: list[str] = []
 
         def tell(event: PipelineEvent) -> None:
@@ -571,9 +480,9 @@ def _build_request(vault_pipelines: VaultPipelines, agent_request: AgentRequest,
     preset = requested_choices.get("preset", "")
     uses_own_preset = bool(preset) or context.rights.grants.is_person  # the switches that are kept are persons'
     base_preset = (
-        vault_pipelines.default_preset(preset)
+        default_preset(vault_pipelines.presets, vault_pipelines.chats.hub.settings, preset)
         if uses_own_preset
-        else app_clients.configured_preset(vault_pipelines.hub.settings)
+        else app_clients.configured_preset(vault_pipelines.chats.hub.settings)
     )
     visible_preset = app_clients.restrict_to_visible(base_preset, context.view)
     if agent_request.kind == "scout":

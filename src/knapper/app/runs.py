@@ -6,31 +6,30 @@ import asyncio
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from knapper.agents import work_store
 from knapper.agents.prompting import Prompts
-from knapper.agents.runs import retrieving, store
+from knapper.agents.runs import model, retrieving, store
 from knapper.agents.runs.engine import RunEngine, Strategies
 from knapper.agents.runs.model import RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
-from knapper.agents.runs.service import VaultRuns
 from knapper.app import models
-from knapper.app.hub import Closeable, ScriptRuntime, local_now
+from knapper.app.hub import ScriptRuntime, local_now
 from knapper.codemode import checkpoints
 from knapper.codemode.tasks import Thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 
     from pydantic_ai.models import Model
 
     from knapper.agents.model.usage import Meter
     from knapper.agents.runs.engine import AskPerson
-    from knapper.agents.runs.model import CheckpointEvent
+    from knapper.agents.runs.model import CheckpointEvent, RunRecord
     from knapper.agents.runs.store import RunStore
     from knapper.agents.work_store import WorkStore
     from knapper.app.hub import Hub
@@ -53,10 +52,9 @@ def read_thresholds(settings: RunSettings) -> Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedRuns(Closeable):
+class OpenedRuns:
     """The runs of one vault, and the engine that carries them out."""
 
-    runs: VaultRuns
     store: RunStore
     work: WorkStore = field(repr=False)
     """Holds the runs."""
@@ -110,7 +108,6 @@ class OpenedRuns(Closeable):
             model=model,
             name=name,
             store=self.store,
-            folder=self.runs.folder,
             open_context=partial(self.hub.open_as_agent, self.vault),
             retrieve=VaultRetriever(checkpoints=self.checkpoints, thresholds=thresholds),
             thresholds=thresholds,
@@ -145,8 +142,25 @@ class OpenedRuns(Closeable):
             NotFound: There is no such run.
             ConflictError: It goes on.
         """
-        self.runs.delete(run_id)
+        self.store.delete(run_id)
         _ = self.checkpoints.forget(run_id)
+
+    def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
+        """List a run's unanswered questions, in the form of its events.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        open_ids = {checkpoint.id for checkpoint in self.checkpoints.waiting(run_id)}
+        nodes = self.store.show(run_id).nodes
+        events = (model.make_checkpoint_event(node, node.asking) for node in nodes if node.asking)
+        return [event for event in events if event.id in open_ids]
+
+    def count_questions(self, runs: Sequence[RunRecord]) -> Mapping[str, int]:
+        """Count the unanswered questions of the listed runs; runs without any are left out."""
+        asking_run_ids = {checkpoint.run for checkpoint in self.checkpoints.waiting()}
+        counts = {run.id: len(self.questions(run.id)) for run in runs if run.id in asking_run_ids}
+        return {run_id: number for run_id, number in counts.items() if number}
 
     def is_ready(self) -> bool:
         """Return whether the sandbox can run scripts without being prepared first."""
@@ -169,15 +183,9 @@ class OpenedRuns(Closeable):
         for name in names:
             _ = self.hub.open(self.hub.name_for(client, name))
 
-    def close(self) -> None:
-        """Close what is open; the hub stays open."""
-        self.scripts.close()
-        self.checkpoints.shut()
-        self.meter.shut()
-        self.work.shut()
 
-
-def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
+@contextmanager
+def open_runs(hub: Hub, vault: str = "") -> Generator[OpenedRuns]:
     """Open the runs of a vault.
 
     Args:
@@ -197,18 +205,19 @@ def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
         _ = run_store.prune(hub.settings.runs.days)
         meter = hub.open_meter(vault)
         _ = stack.callback(meter.shut)
-        opened_runs = OpenedRuns(
-            runs=VaultRuns(store=run_store, folder=folder),
+        questions = checkpoints.open_checkpoints(folder, local_now)
+        _ = stack.callback(questions.shut)
+        scripts = ScriptRuntime(hub.settings, lambda: hub.table)
+        _ = stack.callback(scripts.close)
+        yield OpenedRuns(
             store=run_store,
             work=work,
             meter=meter,
-            checkpoints=checkpoints.open_checkpoints(folder, local_now),
-            scripts=ScriptRuntime(hub.settings, lambda: hub.table),
+            checkpoints=questions,
+            scripts=scripts,
             hub=hub,
             vault=opened_vault.vault.name,
         )
-        _ = stack.pop_all()
-    return opened_runs
 
 
 def configured_limits(settings: Settings) -> RunLimits:
@@ -244,63 +253,30 @@ async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -
     Raises:
         CancelledError: It was cancelled, and has ended.
     """
-    carried = _ThreadedTask(work, asyncio.get_running_loop())
-    threading.Thread(target=carried.run, name=name, daemon=True).start()
-    try:
-        return await asyncio.shield(carried.ended)
-    except asyncio.CancelledError:
-        carried.cancel()
-        _ = await asyncio.wait({carried.ended})
-        if not carried.ended.cancelled():
-            _ = carried.ended.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
-        raise
+    outer = asyncio.get_running_loop()
+    begun: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = outer.create_future()
+    ended: asyncio.Future[asyncio.Task[T]] = outer.create_future()
 
-
-class _ThreadedTask(Generic[T]):
-    """Work that runs in another thread."""
-
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
-        self.ended: asyncio.Future[T] = loop.create_future()
-        self._work = work
-        self._outer = loop
-        self._lock = threading.Lock()
-        self._task: asyncio.Task[T] | None = None
-        self._inner: asyncio.AbstractEventLoop | None = None
-        self._is_cancelled = False
-
-    def run(self) -> None:
-        """Run the work, in the calling thread."""
-        asyncio.run(self._watched())
-
-    def cancel(self) -> None:
-        """Cancel the work, from any thread."""
-        with self._lock:
-            self._is_cancelled = True
-            inner, task = self._inner, self._task
-        if inner is not None and task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
-                _ = inner.call_soon_threadsafe(task.cancel)
-
-    async def _watched(self) -> None:
+    async def watched() -> None:
         """Run the work and report its end at once: threads that it left behind may take longer."""
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
-        task = asyncio.ensure_future(self._work())
-        with self._lock:
-            self._inner, self._task = loop, task
-            if self._is_cancelled:
-                _ = task.cancel()
-        _ = await asyncio.wait({task})
-
-        def settle() -> None:
-            if self.ended.done():
-                return
-            if task.cancelled():
-                _ = self.ended.cancel()
-            elif error := task.exception():
-                self.ended.set_exception(error)
-            else:
-                self.ended.set_result(task.result())
-
+        inner = asyncio.get_running_loop()
+        inner.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+        task = asyncio.ensure_future(work())
         with contextlib.suppress(RuntimeError):  # whoever waited has gone
-            _ = self._outer.call_soon_threadsafe(settle)
+            _ = outer.call_soon_threadsafe(begun.set_result, (inner, task))
+        _ = await asyncio.wait({task})
+        with contextlib.suppress(RuntimeError):  # the same
+            _ = outer.call_soon_threadsafe(ended.set_result, task)
+
+    threading.Thread(target=lambda: asyncio.run(watched()), name=name, daemon=True).start()
+    try:
+        task = await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        inner, task = await begun
+        with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+            _ = inner.call_soon_threadsafe(task.cancel)
+        _ = await asyncio.wait({ended})
+        if not task.cancelled():
+            _ = task.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
+        raise
+    return task.result()

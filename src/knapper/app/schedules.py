@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     BeginTurn = Callable[[ClientChats, str, JobFunction, str], TurnJob]
 
 LOG: Final = logging.getLogger("knapper.app.schedules")
-MINUTE_S: Final = 60.0
 _TIMES: Final = ("cadence", "at", "weekday", "folder", "results", "client")
 """What decides when a schedule is due; by results and client, which changes of its folder it sees."""
 CANCEL_POLL_S: Final = 1.0
@@ -202,16 +201,13 @@ def open_sessions(hub: Hub, session_id: str = "") -> Generator[Mapping[str, Sess
     """
     from knapper.app import clients  # noqa: PLC0415 - a look at schedules needn't wait for it
 
-    work = clients.open_work(hub)
-    try:
+    with clients.open_work(hub) as work:
         opened = list_sessions(hub, work)
         if session_id:
             own = next((name for name, kept in opened.items() if kept.has(session_id)), "")
             _ = opened[own].get(session_id)
             opened = {own: opened[own]}
         yield opened
-    finally:
-        work.shut()
 
 
 def list_sessions(hub: Hub, work: WorkStore) -> dict[str, SessionStore]:
@@ -382,16 +378,15 @@ class ScheduleRunner:
 
     async def _begin_stage(self, client_chats: ClientChats, schedule: Schedule, stage: Stage) -> TurnJob | None:
         """Start the schedule's agent in a session of its own; None where there is nothing to do."""
-        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - as above
+        from knapper.agents.chat.turn import Message, TurnCaps  # noqa: PLC0415 - as above
 
         conversations = client_chats.conversations
-        chat = replace(await asyncio.to_thread(client_chats.chat), max_tokens=schedule.max_tokens)
-        allowed_s, own_s = chat.timeout_s, schedule.max_minutes * MINUTE_S
-        chat = replace(chat, timeout_s=min(allowed_s, own_s) if allowed_s else own_s)
+        chat = await asyncio.to_thread(client_chats.chat)
         session = await asyncio.to_thread(conversations.begin_stage, chat, stage)
         if session is None:
             return None
-        message = SessionMessage(text=f"/{stage.name}", may_apply=schedule.may_apply)
+        caps = TurnCaps(tokens=schedule.max_tokens, minutes=schedule.max_minutes)
+        message = Message(text=f"/{stage.name}", may_apply=schedule.may_apply, caps=caps)
 
         async def work(emit: JobEventSink) -> None:
             _ = await conversations.reply(chat, session.id, message, emit)

@@ -16,8 +16,7 @@ import click
 
 from knapper import app
 from knapper.agents import prompting
-from knapper.agents.chat.conversations import SessionMessage
-from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps, lower_limits
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message, TurnCaps
 from knapper.agents.events import Done, Error, Event, Notice, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.store import Session
@@ -284,13 +283,13 @@ def answer_once(
         RefusedError: A limit is reached.
     """
     with app.open_hub(config, only=True) as hub, chats.open_models(hub) as models, asyncio.Runner() as runner:
-        chat = lower_limits(models.chat(model), caps)
+        chat = models.chat(model)
         run = str(uuid.uuid4())
         context = models.context(run)
         if piped:
             answers.mark_tainted(context, PIPED_SOURCE)
             question = f"{question}\n\n{quote_piped(piped)}"
-        turn = ChatTurn(chat, context, Message(text=question, run=run))
+        turn = ChatTurn(chat, context, Message(text=question, run=run, caps=caps))
         display = _open_answer_display(options, chat)
 
         async def work(emit: EventSink) -> None:
@@ -372,7 +371,7 @@ class ChatState:
         """Answer a message; return the exit code for its end."""
 
         async def work(emit: EventSink) -> Done:
-            message = SessionMessage(text=text, active_file=self.note, caps=self.caps)
+            message = Message(text=text, active_file=self.note, caps=self.caps)
             return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)
@@ -535,7 +534,7 @@ def run_chat(
         )
         output.note(options, _WELCOME.format(model=chat.name, vault=client_chats.vault))
         code = ExitCode.OK
-        with line_history(state.chats.conversations.folder / "chat_history"):
+        with line_history(state.chats.store.folder / "chat_history"):
             while (text := read_line("> ")) is not None:
                 if not text.strip():
                     continue
@@ -552,13 +551,10 @@ def _open_chats_of(own_chats: VaultChats, session: str) -> Generator[VaultChats]
     """Open the chats to which a session belongs: those of a schedule's client, or the agent's own."""
     for client in schedules.list_clients(own_chats.hub) if session else ():
         if own_chats.work.has_sessions(client):
-            client_chats = chats.open_client_chats(own_chats, client)
-            try:
+            with chats.open_client_chats(own_chats, client) as client_chats:
                 if client_chats.store.has(session):
                     yield client_chats.chats
                     return
-            finally:
-                client_chats.chats.work.shut()
     yield own_chats
 
 

@@ -21,7 +21,7 @@ from knapper.agents.pipeline.records import (
     SelectionEvent,
     SourcesEvent,
 )
-from knapper.app import pipelines
+from knapper.app import clients, pipelines
 from knapper.app.clients import PresetOverrides
 from knapper.app.hub import Hub
 from knapper.app.pipelines import VaultPipelines
@@ -163,7 +163,7 @@ def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQue
         else:
             answering, request = client_pipelines.answering(question.model), _build_request(client_pipelines, question)
             finished = _run_to_end(
-                runner, answering.ask(request, client_pipelines.context(request.run_id), display.handle)
+                runner, answering.ask(request, client_pipelines.chats.context(request.run_id), display.handle)
             )
         while finished and display.outcome is not None and display.outcome.state == "asked":
             if options.as_json or not output.can_ask():
@@ -182,7 +182,7 @@ async def _resume(
     client_pipelines: VaultPipelines, run_id: str, question: PipelineQuestion, emit: PipelineEventSink
 ) -> PipelineOutcome:
     """Resume a run with the person's answer; the agents get no further rights by that."""
-    person = client_pipelines.hub.settings.client("cli")
+    person = client_pipelines.chats.hub.settings.client("cli")
     run = pipelines.find_paused_run(client_pipelines, run_id, person)
     with pipelines.open_paused_run(client_pipelines, run, person, question.model) as (answering, context):
         return await answering.resume(run_id, question.question, context, emit, by=person.grants)
@@ -199,10 +199,10 @@ def _run_to_end(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcom
 
 def _build_request(client_pipelines: VaultPipelines, question: PipelineQuestion) -> TaskRequest:
     switches = question.options
-    view = client_pipelines.context("").view
+    view = client_pipelines.chats.context("").view
     for path in filter(None, (question.note, *switches["add"])):
         _ = view.path(path)  # so that a note that isn't there is told before anything is kept
-    defaults = client_pipelines.default_preset(switches["preset"])
+    defaults = clients.default_preset(client_pipelines.presets, client_pipelines.chats.hub.settings, switches["preset"])
     choice = PresetOverrides(
         scout=switches["scout"],
         web=switches["web"],

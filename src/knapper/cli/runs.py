@@ -14,7 +14,7 @@ import click
 
 from knapper import app
 from knapper.agents.events import Error, Notice, Usage
-from knapper.agents.runs import executor, service
+from knapper.agents.runs import executor, export
 from knapper.agents.runs.model import (
     ENDED,
     CheckpointEvent,
@@ -31,7 +31,6 @@ from knapper.agents.runs.model import (
     RunState,
     RunWithNodes,
 )
-from knapper.app import client_runs as app_client_runs
 from knapper.app import runs
 from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
@@ -379,7 +378,7 @@ def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> Ex
         own: The command's own options.
     """
     with _open_runs(options) as client_runs, asyncio.Runner() as runner:
-        run = client_runs.runs.show(run_id).run
+        run = client_runs.store.show(run_id).run
         person = TerminalPrompt(client_runs.wait_for_answer) if is_attended(options) else None
         model = own["model"] or run.model
         engine = client_runs.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
@@ -392,8 +391,8 @@ def resume_run(options: GlobalOptions, run_id: str, own: RunResumeOptions) -> Ex
 def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show the state of a run, and its answer if there is one."""
     with _open_runs(options) as client_runs:
-        run_view = client_runs.runs.show(run_id)
-        questions = app_client_runs.list_questions(client_runs, run_view.run.id)
+        run_view = client_runs.store.show(run_id)
+        questions = client_runs.questions(run_view.run.id)
     row = run_view.as_dict()
     checkpoints = [one.as_dict() for one in questions]
     result = {**row, "asks": len(checkpoints), "checkpoints": checkpoints}
@@ -407,22 +406,22 @@ def show_status(options: GlobalOptions, run_id: str) -> ExitCode:
 def show_tree(options: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes."""
     with _open_runs(options) as client_runs:
-        row = client_runs.runs.show(run_id).as_dict()
+        row = client_runs.store.show(run_id).as_dict()
     return output.print_result(options, row, render_tree(row["nodes"]))
 
 
 def show_node(options: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node."""
     with _open_runs(options) as client_runs:
-        row = client_runs.runs.node(run_id, node_id).as_dict()
+        row = client_runs.store.node(run_id, node_id).as_dict()
     return output.print_result(options, row, render_node(row))
 
 
 def list_runs(options: GlobalOptions, number: int) -> ExitCode:
     """List runs, newest first."""
     with _open_runs(options) as client_runs:
-        newest, total = client_runs.runs.runs(limit=number)
-        asks = app_client_runs.count_questions(client_runs, newest)
+        newest, total = client_runs.store.runs(limit=number)
+        asks = client_runs.count_questions(newest)
     rows = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
     text = "\n".join(render_run_line(run.brief(), asks=run.id in asks) for run in newest)
     return output.print_listing(options, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
@@ -446,7 +445,7 @@ def save_answer(options: GlobalOptions, run_id: str, path: str, *, yes: bool) ->
         yes: Write it at once instead of proposing.
     """
     with _open_runs(options) as client_runs:
-        run_view = client_runs.runs.show(run_id)
+        run_view = client_runs.store.show(run_id)
         if not run_view.run.answer:
             raise BadInput(f"the run {run_view.run.id} has no answer yet", hint=f"`knap run resume {run_view.run.id}`")
         intent = SubmitOptions(
@@ -454,15 +453,15 @@ def save_answer(options: GlobalOptions, run_id: str, path: str, *, yes: bool) ->
         )
         context = client_runs.hub.context(client="cli", submit_options=intent)
         return writing.report_changes(
-            options, answers.submit_several(context, service.export_requests(run_view.run, run_view.nodes, path))
+            options, answers.submit_several(context, export.export_requests(run_view.run, run_view.nodes, path))
         )
 
 
 def cancel_run(options: GlobalOptions, run_id: str) -> ExitCode:
     """Cancel a running run, whichever process runs it."""
     with _open_runs(options) as client_runs:
-        run = client_runs.runs.show(run_id).run
-        is_cancelling = client_runs.runs.cancel(run.id)
+        run = client_runs.store.show(run_id).run
+        is_cancelling = client_runs.store.cancel(run.id)
     text = f"{run.id} is being ended" if is_cancelling else f"{run.id} doesn't go on: {run.state}"
     _ = output.print_result(options, {"id": run.id, "cancelling": is_cancelling}, text)
     return ExitCode.OK if is_cancelling else ExitCode.NOTHING
@@ -471,7 +470,7 @@ def cancel_run(options: GlobalOptions, run_id: str) -> ExitCode:
 def delete_run(options: GlobalOptions, run_id: str) -> ExitCode:
     """Delete a run."""
     with _open_runs(options) as client_runs:
-        run = client_runs.runs.show(run_id).run
+        run = client_runs.store.show(run_id).run
         client_runs.delete(run.id)
     return output.print_result(options, {"id": run.id, "deleted": True}, f"{run.id} deleted")
 
@@ -484,7 +483,7 @@ def _open_runs(options: GlobalOptions) -> Generator[OpenedRuns]:
 
 def _report_run(options: GlobalOptions, client_runs: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
     if options.as_json:
-        run_view = client_runs.runs.show(run_id)
+        run_view = client_runs.store.show(run_id)
         output.write_json({"success": run_view.run.state in {"complete", "partial"}, **run_view.as_dict()})
     return code
 

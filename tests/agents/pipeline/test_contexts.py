@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import scopes
-from knapper.agents.pipeline.context import ContextSelection, TaskRequest
-from knapper.agents.pipeline.records import SOURCE_PRIORITY, ContextNote, NoteSelectionMetadata, SelectionSource
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.records import (
+    SOURCE_PRIORITY,
+    ContextNote,
+    NoteSelectionMetadata,
+    ScoutResult,
+    SelectionSource,
+)
 from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
@@ -149,14 +155,14 @@ def chain(tmp_path: Path) -> opened.Opener:
     return make(tmp_path, CHAIN)
 
 
-def chosen(vault: opened.Opener, wanted: ContextSelection) -> dict[str, str]:
+def chosen(vault: opened.Opener, wanted: TaskRequest, scout: ScoutResult | None = None) -> dict[str, str]:
     with vault.open("agent") as context:
-        return {str(one.path): one.why() for one in pipeline_context.select_notes(context, wanted)}
+        return {str(one.path): one.why() for one in pipeline_context.select_notes(context, wanted, scout)}
 
 
 def test_the_depth_says_how_far_links_are_followed(chain: opened.Opener) -> None:
     found = {
-        depth: set(chosen(chain, ContextSelection(current="One.md", scope=ContextScopeConfig(link_depth=depth))))
+        depth: set(chosen(chain, TaskRequest(task="-", current="One.md", scope=ContextScopeConfig(link_depth=depth))))
         for depth in range(4)
     }
 
@@ -169,7 +175,7 @@ def test_the_depth_says_how_far_links_are_followed(chain: opened.Opener) -> None
 def test_the_same_folder_comes_with_it_without_those_below(chain: opened.Opener) -> None:
     scope = ContextScopeConfig(link_depth=0, include_same_folder=True)
 
-    assert chosen(chain, ContextSelection(current="F/Two.md", scope=scope)) == {
+    assert chosen(chain, TaskRequest(task="-", current="F/Two.md", scope=scope)) == {
         "F/Two.md": "the open note",
         "F/Beside.md": "same folder",
     }
@@ -178,7 +184,7 @@ def test_the_same_folder_comes_with_it_without_those_below(chain: opened.Opener)
 def test_notes_added_by_hand_come_with_it_even_from_excluded_folders(chain: opened.Opener) -> None:
     scope = ContextScopeConfig(link_depth=3, excluded_folders=("F",))
 
-    found = chosen(chain, ContextSelection(current="One.md", scope=scope, added=("F/Beside.md", "Zero.md")))
+    found = chosen(chain, TaskRequest(task="-", current="One.md", scope=scope, added=("F/Beside.md", "Zero.md")))
 
     assert found == {"One.md": "the open note", "Zero.md": "link depth 1, manual", "F/Beside.md": "manual"}
 
@@ -186,14 +192,14 @@ def test_notes_added_by_hand_come_with_it_even_from_excluded_folders(chain: open
 def test_what_was_explored_stands_in_the_place_of_the_scope(chain: opened.Opener) -> None:
     five = NoteSelectionMetadata(path=NotePath("Five.md"), semantic_score=0.824)
 
-    found = chosen(chain, ContextSelection(current="One.md", chosen=(five,), explored=True))
+    found = chosen(chain, TaskRequest(task="-", current="One.md"), ScoutResult(selected_notes=(five,)))
 
     assert found == {"One.md": "the open note", "Five.md": "semantic 82%"}
 
 
 def test_a_note_that_is_not_there_is_an_error(chain: opened.Opener) -> None:
     with pytest.raises(NotFound):
-        _ = chosen(chain, ContextSelection(current="One.md", added=("Gone.md",)))
+        _ = chosen(chain, TaskRequest(task="-", current="One.md", added=("Gone.md",)))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +339,7 @@ def test_an_edit_that_waits_is_marked_with_its_lines(tmp_path: Path) -> None:
 
 def build(context: Context, path: str) -> str:
     found = pipeline_context.read_notes(
-        context, pipeline_context.select_notes(context, ContextSelection(current=path)), 3_000
+        context, pipeline_context.select_notes(context, TaskRequest(task="-", current=path)), 3_000
     )
     return pipeline_context.build_context(found.notes, limit=3_000, mark="m", problems=found.problems).text
 
@@ -442,7 +448,7 @@ def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> No
     vault = opened.vault(tmp_path, {"Start.md": "# Start\n", **many})
 
     with vault.open("agent") as context:
-        chosen = pipeline_context.select_notes(context, ContextSelection(current="Start.md", added=tuple(many)))
+        chosen = pipeline_context.select_notes(context, TaskRequest(task="-", current="Start.md", added=tuple(many)))
         found = pipeline_context.read_notes(context, chosen, 3_000)
         built = pipeline_context.build_context(found.notes, limit=3_000, mark="m", unread=found.unread)
         whole = pipeline_context.build_context(

@@ -290,14 +290,12 @@ def test_the_model_hears_its_edits_and_what_became_of_them() -> None:
     assert "too late" in told
 
 
-def answering(folder: Path, cast: Cast, **more: object) -> PipelineService:
+def answering(folder: Path, cast: Cast, meter: Meter | None = None, **more: object) -> PipelineService:
     work = open_work(folder)
     made = PipelineService(
-        agents=runs.agents(cast),
+        agents=runs.agents(cast, meter=meter),
         runs=PausedRuns(work, lambda: NOW),
         store=SessionStore(work, lambda: NOW),
-        folder=folder,
-        now=lambda: NOW,
     )
     return replace(made, **more)
 
@@ -318,8 +316,9 @@ def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> No
     assert (turn.question, turn.file, turn.outcome["answer"]) == ("what?", "Plants.md", "Roses.")
     assert events[-1] is outcome
     assert isinstance(events[-1], PipelineOutcome)
-    assert made.meter is not None
-    assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
+    meter = made.agents.chat.meter
+    assert meter is not None
+    assert meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
 
 
 class Killed(Meter):

@@ -150,7 +150,7 @@ def _documents(text: str) -> list[str]:
 def test_the_choice_of_agents_is_remembered_only_where_that_is_asked_for(vault: opened.Opener) -> None:
     def remembered() -> AgentToggles:
         with app.open_hub(settings(vault)) as hub, pipelines.open_pipelines(hub) as opened_:
-            return opened_.default_preset().toggles
+            return clients.default_preset(opened_.presets, hub.settings).toggles
 
     with protocol.serving(SELECT, ANSWER, SELECT, ANSWER) as server:
         _ = ask(server, "x", "--note", "Garden.md", "--scout", "--json")
@@ -175,9 +175,9 @@ def test_presets_are_saved_and_used(vault: opened.Opener) -> None:
         assert "You may edit the open note only" in one
     with app.open_hub(settings(vault)) as hub, pipelines.open_pipelines(hub) as opened_:
         assert [preset.name for preset in opened_.presets.list()] == ["Plain"]
-        assert opened_.default_preset().toggles == AgentToggles()
+        assert clients.default_preset(opened_.presets, hub.settings).toggles == AgentToggles()
         with pytest.raises(NotFound, match="no preset 'Other'"):
-            _ = opened_.default_preset("Other")
+            _ = clients.default_preset(opened_.presets, hub.settings, "Other")
 
 
 def test_the_next_turn_knows_what_became_of_its_edits(vault: opened.Opener) -> None:

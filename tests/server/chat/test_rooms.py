@@ -97,7 +97,7 @@ def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name:
         assert own.store.list()[1] == 1
         assert api.store.list()[1] == 0
         assert own.store.get(session.id).kind == "none"
-        assert own.conversations.folder.parent == api.conversations.folder.parent
+        assert own.store.folder.parent == api.store.folder.parent
 
 
 def test_the_open_note_may_be_named_as_in_obsidian(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_run_of_this_server_is_ended_by_another_process(tmp_path: Path) -> Non
         run_id = begun(client)
         until(client, run_id, "Beta stays?", "running", brain)
         with Hub(running.settings(tmp_path)) as hub, open_runs(hub) as other:
-            asked = other.runs.cancel(run_id)
+            asked = other.store.cancel(run_id)
         end = heard(client, run_id)[-1]
 
     assert asked is True

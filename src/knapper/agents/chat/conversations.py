@@ -1,11 +1,10 @@
 """Continue conversations: find the session, load its history, answer, and store the turn."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
@@ -22,7 +21,6 @@ from knapper.agents.sessions.store import Exchange, HistorySummary, Session, Ses
 from knapper.agents.stages import Stage, Stages
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
-from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 
@@ -32,40 +30,10 @@ MAX_MESSAGE_CHARS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionMessage:
-    """A message to a session."""
-
-    text: str
-    active_file: str = ""
-    """The note that is open; empty for none."""
-    debug: bool = False
-    """Whether the model's conversation is reported."""
-    may_apply: bool = False
-    """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
-    caps: TurnCaps = field(default_factory=TurnCaps)
-    """Limits of this message, which only lower the chat's."""
-
-
-class FinishedTurn(NamedTuple):
-    """A turn that has ended, with what is needed to store it."""
-
-    session_id: str
-    previous_number: int
-    """The number of the session's turn before it."""
-    message: SessionMessage
-    turn: ChatTurn
-    done: Done
-    trace: Sequence[JSONValue]
-    """What the model did, in order; see `knapper.agents.events`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
     """The chat sessions of one vault."""
 
     store: SessionStore
-    folder: Path
-    """The vault's state folder."""
     context_of: Callable[[str], Context]
     """Opens the vault as the agent of a run sees it; cheap."""
     stages: Stages = field(default_factory=Stages)
@@ -109,7 +77,7 @@ class Conversations:
         except KnapError:
             return name
 
-    async def reply(self, chat: ChatConfig, session_id: str, message: SessionMessage, emit: EventSink) -> Done:
+    async def reply(self, chat: ChatConfig, session_id: str, message: Message, emit: EventSink) -> Done:
         """Answer a message in a session, and store the turn however it ends.
 
         A cancelled task stores its partial turn, reports `Done`, and stays cancelled.
@@ -134,7 +102,7 @@ class Conversations:
         session, stage = self.store.get(session_id), await asyncio.to_thread(self.stages.named_by, message.text)
         if stage is not None and not await asyncio.to_thread(stage.write_task, self.context_of(session_id)):
             raise NotFound(stage.nothing.rstrip(".").lower(), hint="name it again when there is", code="nothing_to_do")
-        async with sessions_store.lock_session(self.folder, session.id, wait_s=self.wait_s):
+        async with self.store.lock(session.id, wait_s=self.wait_s):
             return await self._answer(chat, session.id, message, stage, emit)
 
     def begin_stage(self, chat: ChatConfig, stage: Stage) -> Session | None:
@@ -167,24 +135,14 @@ class Conversations:
             done = Done(state="complete", answer=stage.nothing, model=chat.name)
             emit(done)
             return done
-        message = SessionMessage(text=f"/{stage.name}", may_apply=may_apply, caps=caps or TurnCaps())
+        message = Message(text=f"/{stage.name}", may_apply=may_apply, caps=caps or TurnCaps())
         return await self.reply(chat, session.id, message, emit)
-
-    def delete(self, session_id: str) -> None:
-        """Delete a session.
-
-        Raises:
-            NotFound: There is no such session.
-        """
-        self.store.delete(session_id)
-        with suppress(OSError):
-            sessions_store.remove_lock(self.folder, session_id)
 
     async def _answer(
         self,
         chat: ChatConfig,
         session_id: str,
-        session_message: SessionMessage,
+        message: Message,
         stage: Stage | None,
         emit: EventSink,
     ) -> Done:
@@ -192,20 +150,13 @@ class Conversations:
         await asyncio.to_thread(answers.begin_run, context)
         last = await asyncio.to_thread(self.store.last, session_id)
         history, notices = await self._history(chat, session_id, last, spent, emit)
-        text = session_message.text
+        question, file = message.text, message.active_file
         if stage is not None:
-            text = await asyncio.to_thread(stage.write_task, context)
+            message = replace(message, text=await asyncio.to_thread(stage.write_task, context))
             chat = await asyncio.to_thread(chat_turn.configure_stage, chat, stage)
-            context = context if session_message.may_apply else stage.hold_to_proposals(context)
-        message = Message(
-            text=text,
-            run=session_id,
-            active_file=session_message.active_file,
-            history=history,
-            debug=session_message.debug,
-            notices=notices,
-        )
-        turn = ChatTurn(chat_turn.lower_limits(chat, session_message.caps), context, message)
+            context = context if message.may_apply else stage.hold_to_proposals(context)
+        message = replace(message, run=session_id, history=history, notices=notices)
+        turn = ChatTurn(chat, context, message)
         final_events, recorder = list[Done](), TraceRecorder()
 
         def hear(event: Event) -> None:
@@ -221,8 +172,9 @@ class Conversations:
         finally:
             done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.read_usage(spent) + turn.spent
-            finished = FinishedTurn(session_id, last, session_message, turn, done, recorder.entries())
-            keeping = asyncio.to_thread(self._keep, chat, context, finished, cost)
+            outcome = events.add_trace(done.as_dict(), recorder.entries())
+            exchange = Exchange(number=last + 1, at=chat.now(), question=question, file=file, outcome=outcome)
+            keeping = asyncio.to_thread(self._keep, chat, context, turn, exchange, cost)
             # Where the turn can't be stored, the person still gets the answer.
             try:
                 await asyncio.shield(keeping)
@@ -231,25 +183,17 @@ class Conversations:
             emit(done)
         return done
 
-    def _keep(self, chat: ChatConfig, context: Context, finished: FinishedTurn, cost: ModelSpend) -> None:
+    def _keep(self, chat: ChatConfig, context: Context, turn: ChatTurn, exchange: Exchange, cost: ModelSpend) -> None:
         answers.end_run(context)
-        messages = ModelMessagesTypeAdapter.dump_json(finished.turn.messages).decode()
-        exchange = Exchange(
-            number=0,
-            at=chat.now(),
-            question=finished.message.text,
-            file=finished.message.active_file,
-            outcome=events.add_trace(finished.done.as_dict(), finished.trace),
-            messages=messages,
-        )
+        session_id, messages = turn.message.run, ModelMessagesTypeAdapter.dump_json(turn.messages).decode()
         # The session may be deleted or continued elsewhere meanwhile.
         try:
             with suppress(NotFound, ConflictError):
-                _ = self.store.append(finished.session_id, finished.previous_number, exchange)
+                _ = self.store.append(session_id, exchange.number - 1, replace(exchange, messages=messages))
         # The tokens are spent, whether or not the turn could be stored.
         finally:
             if chat.meter:
-                chat.meter.record(finished.session_id, chat.name, cost)
+                chat.meter.record(session_id, chat.name, cost)
 
     async def _history(
         self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage, emit: EventSink
@@ -259,9 +203,9 @@ class Conversations:
         Returns:
             The history, and what the person is to be told of it.
         """
-        stored = await asyncio.to_thread(self.store.history, session_id)
-        messages = _read_messages(stored.head.messages)
-        for turn in stored.turns:
+        head, turns = await asyncio.to_thread(self.store.history, session_id)
+        messages = _read_messages(head.messages)
+        for turn in turns:
             messages += _read_messages(turn.messages)
         if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens:
             return messages, ()

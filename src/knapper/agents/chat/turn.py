@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Final, TypeVar
+from typing import Final
 
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.messages import (
@@ -24,7 +24,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 from knapper.agents import citations, loop, prompting, toolset
 from knapper.agents.citations import REPAIR, CheckedAnswer
 from knapper.agents.events import Debug, Done, Error, Notice, TurnState
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, RewritingModel, StageAgent
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, Rewriter, StageAgent
 from knapper.agents.model import replies as model_replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.model.replies import SurrogateSafeModel
@@ -40,7 +40,28 @@ from knapper.tools.registry import ToolSpec
 
 MAX_ITERATIONS: Final = 20
 """Rounds of tool calls in a turn."""
-_MINUTE_S: Final = 60.0
+MINUTE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCaps:
+    """Limits of a turn, of the chat's or those that come with a message; 0 is none."""
+
+    rounds: int = 0
+    """Of tool calls."""
+    calls: int = 0
+    """Of tools."""
+    tokens: int = 0
+    """Within the owner's limits."""
+    minutes: float = 0
+    """How long the model may work."""
+    cents: int = 0
+    """Of a US dollar, where the price is known."""
+
+    def lowered_by(self, other: "TurnCaps") -> "TurnCaps":
+        """Return the lower one of each limit."""
+        pairs = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        return TurnCaps(**{name: min(pair) if all(pair) else max(pair) for name, pair in pairs.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +77,7 @@ class ChatConfig:
     now: Clock
     """The local time."""
     meter: Meter | None = None
-    max_iterations: int = MAX_ITERATIONS
+    caps: TurnCaps = TurnCaps(rounds=MAX_ITERATIONS)
     result_chars: int = MAX_RESULT_CHARS
     context_tokens: int = 24_000
     """Length at which a conversation is summarized."""
@@ -73,47 +94,8 @@ class ChatConfig:
     """What stands in the place of the chat's prompt; empty for that."""
     may_ask: bool = True
     """Whether the model may ask the person a question."""
-    max_tokens: int = 0
-    """How many tokens the turn may use within the owner's limits; 0 for no limit of its own."""
     rewriter: Rewriter | None = None
     """Rewrites each message into search queries before it is answered; None not to."""
-    timeout_s: float = 0
-    """How long the model may work on a turn; 0 for no limit."""
-    max_calls: int = 0
-    """How many calls of tools a turn may make; 0 for no limit."""
-    max_cents: int = 0
-    """What a turn may cost, in cents of a US dollar, where the price is known; 0 for no limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCaps:
-    """Limits that come with a message: they only lower what the chat allows; 0 leaves it as it is."""
-
-    rounds: int = 0
-    calls: int = 0
-    tokens: int = 0
-    minutes: float = 0
-    cents: int = 0
-
-
-def lower_limits(chat: ChatConfig, caps: TurnCaps) -> ChatConfig:
-    """Return a chat's settings with the lower one of each of its limits and a message's."""
-    return replace(
-        chat,
-        max_iterations=_lower(chat.max_iterations, caps.rounds),
-        max_calls=_lower(chat.max_calls, caps.calls),
-        max_tokens=_lower(chat.max_tokens, caps.tokens),
-        timeout_s=_lower(chat.timeout_s, caps.minutes * _MINUTE_S),
-        max_cents=_lower(chat.max_cents, caps.cents),
-    )
-
-
-_Number = TypeVar("_Number", int, float)
-
-
-def _lower(own: _Number, wanted: _Number) -> _Number:
-    """Return the lower limit of two; 0 is none."""
-    return min(own, wanted) if own and wanted else own or wanted
 
 
 def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
@@ -133,7 +115,7 @@ def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
         # Its rules about data come last, and from here alone, whoever wrote the rest.
         instructions=f"{own.strip()}\n\n{prompting.read_built_in('stage').strip()}",
         rows=[row for row in chat.rows if row.name in stage.tools],
-        max_iterations=stage.rounds,
+        caps=replace(chat.caps, rounds=stage.rounds),
         may_ask=False,
         # It has few tools, and each is needed: none waits to be found.
         essential=False,
@@ -145,10 +127,10 @@ def configure_stage(chat: ChatConfig, stage: Stage) -> ChatConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """The person's message, and the history before it."""
+    """The person's message; a conversation adds the history before it."""
 
     text: str
-    run: str
+    run: str = ""
     """The session's or run's id."""
     active_file: str = ""
     """The note that is open; empty for none."""
@@ -157,6 +139,10 @@ class Message:
     """Whether the model's conversation is reported."""
     notices: tuple[str, ...] = ()
     """What the person is to be told of that history."""
+    may_apply: bool = False
+    """Whether an agent that the message names may apply changes, as far as the rules allow; otherwise it proposes."""
+    caps: TurnCaps = field(default_factory=TurnCaps)
+    """Limits of this message, which only lower the chat's."""
 
 
 COMPACTED_KEY: Final = "compacted"
@@ -367,9 +353,9 @@ class ChatTurn:
             context: The vault, as the agent sees it, with the run's id.
             message: The person's message.
         """
-        self._chat = chat
+        self._chat = replace(chat, caps=chat.caps.lowered_by(message.caps))
         self._context = context
-        self._message = message
+        self.message = message
         rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
         essential = chat.essential or chat.name in chat.small_models
         self._session = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=essential)
@@ -397,7 +383,7 @@ class ChatTurn:
             emit: Receives each event at once.
         """
         self._emit = emit
-        for text in self._message.notices:
+        for text in self.message.notices:
             self._notice(text)
         # Not as the turn's own notices are: once an answer is there, nobody needs to know of them.
         model = model_replies.report_retries(self._chat.model, lambda text: emit(Notice(text=text)))
@@ -406,8 +392,8 @@ class ChatTurn:
             async with self._chat.model:
                 await self._loop()
                 # Say that a limit of the cost held nothing back, where what was used has no known price.
-                if self._chat.max_cents and self._usage.requests and self._usage.cost is None:
-                    self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.max_cents))
+                if self._chat.caps.cents and self._usage.requests and self._usage.cost is None:
+                    self._notice(NO_PRICE.format(model=self._chat.name, cents=self._chat.caps.cents))
                 await self._check_answer()
         except asyncio.CancelledError:
             self.state = "cancelled"
@@ -434,7 +420,7 @@ class ChatTurn:
         """Return the messages to add to the conversation, which can continue however the turn ended."""
         new_messages = [*self._earlier, *self._progress.new_messages]
         if not new_messages:
-            new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
+            new_messages = [ModelRequest(parts=[UserPromptPart(content=self.message.text)])]
         complete = add_missing_answers(new_messages, self._session.answers)
         finished = replace_answer(drop_open_calls(complete), self._text())
         return stub_tool_answers(finished, self._session.answers)
@@ -454,12 +440,12 @@ class ChatTurn:
             changes=[*self._session.changes],
             usage=self.spent.as_dict(),
             model=self._chat.name,
-            session_id=self._message.run,
+            session_id=self.message.run,
             notes=[*(self._notes or self._tool_notices)],
         )
 
     async def _loop(self) -> None:
-        chat, message = self._chat, self._message
+        chat, message = self._chat, self.message
         system = await asyncio.to_thread(
             prompting.write_system_prompt,
             chat.instructions or chat.prompts.load("chat"),
@@ -469,12 +455,12 @@ class ChatTurn:
         )
         if chat.meter:
             self._limits = chat.meter.allow(message.run)
-        if chat.max_tokens:
+        if chat.caps.tokens:
             allowed = self._limits.total_tokens_limit
-            most = chat.max_tokens if allowed is None else min(allowed, chat.max_tokens)
+            most = chat.caps.tokens if allowed is None else min(allowed, chat.caps.tokens)
             self._limits = replace(self._limits, total_tokens_limit=most)
-        if chat.max_cents:
-            left, own = self._limits.cost_limit, Decimal(chat.max_cents) / 100
+        if chat.caps.cents:
+            left, own = self._limits.cost_limit, Decimal(chat.caps.cents) / 100
             self._limits = replace(self._limits, cost_limit=own if left is None else min(left, own))
         if chat.read_context and not self._session.brief:
             context_tokens = await asyncio.to_thread(chat.read_context)
@@ -486,9 +472,9 @@ class ChatTurn:
             system="\n\n".join(filter(None, (system, await self._find_beforehand()))),
             prompt=message.text,
             session=self._session,
-            rounds=chat.max_iterations,
-            calls=chat.max_calls,
-            timeout_s=chat.timeout_s,
+            rounds=chat.caps.rounds,
+            calls=chat.caps.calls,
+            timeout_s=chat.caps.minutes * MINUTE_S,
             is_done=lambda: self._session.question is not None,
             uncounted=toolset.UNCOUNTED_TOOLS,
             streams_text=True,
@@ -511,11 +497,13 @@ class ChatTurn:
         chat = self._chat
         if chat.rewriter is None:
             return ""
-        by = RewritingModel(model=chat.model, name=chat.name, usage=self._usage, limits=self._limits)
-        parts = (part for one in reversed(self._message.history) if isinstance(one, ModelRequest) for part in one.parts)
+        by = StageAgent(
+            stage=loop.REWRITE, model=chat.model, prompt="", settings=None, limits=self._limits, name=chat.name
+        )
+        parts = (part for one in reversed(self.message.history) if isinstance(one, ModelRequest) for part in one.parts)
         last = next((str(part.content) for part in parts if isinstance(part, UserPromptPart)), "")
-        question = Question(text=self._message.text, earlier=last)
-        answer = await loop.find_by_rewriting(chat.rewriter, by, question, self._context, self._emit)
+        question = Question(text=self.message.text, earlier=last)
+        answer = await loop.find_by_rewriting(chat.rewriter, by, self._usage, question, self._context, self._emit)
         return loop.describe(answer, self._session.results.mark)
 
     async def _converse(self, task: LoopTask) -> None:
@@ -525,9 +513,9 @@ class ChatTurn:
         if ended == "timeout":
             self._notice(TIME_IS_UP)
         elif ended == "calls":
-            self._notice(CALLS_ARE_UP.format(limit=self._chat.max_calls))
+            self._notice(CALLS_ARE_UP.format(limit=self._chat.caps.calls))
         elif ended == "rounds":
-            self._notice(ROUNDS_ARE_UP.format(limit=self._chat.max_iterations))
+            self._notice(ROUNDS_ARE_UP.format(limit=self._chat.caps.rounds))
 
     def _notice(self, text: str) -> None:
         self._tool_notices = (*self._tool_notices, text)
@@ -545,7 +533,7 @@ class ChatTurn:
 
     def _emit_debug(self) -> None:
         """Report the conversation as the model had it, where that is asked for."""
-        if self._message.debug and self._progress.run is not None:
+        if self.message.debug and self._progress.run is not None:
             text = model_replies.format_conversation(self._progress.run.all_messages())
             self._emit(Debug(phase="chat", title="conversation", text=text))
 

@@ -204,7 +204,8 @@ async def run_trial(setup: TrialSetup, task: EvalTask, folder: Path) -> TrialRes
     start_time = time.monotonic()
     audit = _VaultAudit(root)
     with setup.open_vault(root, state, "agent") as context:
-        run = PipelineRun(replace(setup.agents, model=model, scout_model=None), context, request)
+        agents = replace(setup.agents, chat=replace(setup.agents.chat, model=model), scout_chat=None)
+        run = PipelineRun(agents, context, request)
         await run.run(lambda _: None)
         outcome = run.outcome()
     seconds = time.monotonic() - start_time

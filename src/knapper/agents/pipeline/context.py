@@ -84,57 +84,42 @@ _MAX_TOKEN_BYTES: Final = 8
 """Bytes of text that one token stands for at most: four characters, of two bytes each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextSelection:
-    """The notes that a context is made of."""
-
-    current: str = ""
-    """The open note; empty for none."""
-    scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
-    added: Sequence[str] = ()
-    """Notes that the person added by hand."""
-    chosen: Sequence[NoteSelectionMetadata] = ()
-    """Notes that the scout selected; with these the scope's links and folder aren't followed."""
-    explored: bool = False
-    near_notes: int = 0
-    """How many notes near the open one in meaning are added."""
-    near_percent: int = 0
-    """The lowest cosine of those, in percent."""
-
-
-def select_notes(context: Context, selection_request: ContextSelection) -> list[NoteSelectionMetadata]:
+def select_notes(
+    context: Context, request: "TaskRequest", scout: ScoutResult | None = None
+) -> list[NoteSelectionMetadata]:
     """Return the notes of a context with the reasons for each; the open one first, then the nearest, then by path.
 
     Args:
         context: The vault, as the client sees it; its index is refreshed where that is quick.
-        selection_request: The notes to select.
+        request: The notes to select.
+        scout: The scout's result, in place of what the open note leads to; None where it didn't run.
 
     Raises:
         NotFound: The open note, or one that was added, doesn't exist.
     """
-    _ = context.freshen(meaning=selection_request.near_notes > 0 and not selection_request.explored)
+    _ = context.freshen(meaning=request.semantic_notes > 0 and scout is None)
     selection: dict[NotePath, NoteSelectionMetadata] = {}
-    current = context.view.locate(selection_request.current) if selection_request.current else None
+    current = context.view.locate(request.current) if request.current else None
     if current is not None:
         _add_note(selection, NoteSelectionMetadata(path=current), "current")
-        if not selection_request.explored:
-            scope = selection_request.scope
-            for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
-                _add_note(selection, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
-            if scope.include_same_folder:
-                for path in list_folder_notes(context, current, scope.excluded_folders):
-                    _add_note(selection, NoteSelectionMetadata(path=path), "folder")
-        if selection_request.near_notes and not selection_request.explored:
-            passes = _FolderFilter(selection_request.scope.excluded_folders)
+    if current is not None and scout is None:
+        scope = request.scope
+        for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
+            _add_note(selection, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
+        if scope.include_same_folder:
+            for path in list_folder_notes(context, current, scope.excluded_folders):
+                _add_note(selection, NoteSelectionMetadata(path=path), "folder")
+        if request.semantic_notes:
+            passes = _FolderFilter(scope.excluded_folders)
             notes = context.restrict(Filter(kinds=("note",)))
             near = context.index.near_notes(current, notes, limit=_MAX_NEAR_NOTES)
-            fitting = [one for one in near if 100 * one[1] >= selection_request.near_percent and passes(one[0])]
-            for path, cosine in fitting[: selection_request.near_notes]:
+            fitting = [one for one in near if 100 * one[1] >= request.semantic_similarity and passes(one[0])]
+            for path, cosine in fitting[: request.semantic_notes]:
                 score = min(float(cosine), 1.0)
                 _add_note(selection, NoteSelectionMetadata(path=path, semantic_score=score), "semantic")
-    for one in selection_request.chosen:
+    for one in scout.selected_notes if scout else ():
         _add_note(selection, one, "semantic")
-    for raw in selection_request.added:
+    for raw in request.added:
         _add_note(selection, NoteSelectionMetadata(path=context.view.locate(raw)), "manual")
     return list(selection.values())
 
@@ -573,16 +558,7 @@ def gather_context(
     Raises:
         NotFound: The open note, or one that was added, doesn't exist.
     """
-    selection = ContextSelection(
-        current=request.current,
-        scope=request.scope,
-        added=request.added,
-        chosen=scout.selected_notes if scout else (),
-        explored=scout is not None,
-        near_notes=request.semantic_notes,
-        near_percent=request.semantic_similarity,
-    )
-    chosen, unlinked = limit_linked(select_notes(context, selection), request.linked_notes)
+    chosen, unlinked = limit_linked(select_notes(context, request, scout), request.linked_notes)
     loaded = read_notes(context, chosen, request.token_limit, reader=reader)
     is_asked = request.semantic_notes and request.current and scout is None
     if is_asked and not any("semantic" in one.sources for one in chosen):

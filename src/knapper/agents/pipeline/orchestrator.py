@@ -1,7 +1,7 @@
 """Choose the next agent of a pipeline, and configure each agent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Self, TypeVar
 
 import json_repair
@@ -9,7 +9,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import loop, prompting
-from knapper.agents.loop import Rewriter, StageAgent, StageSpec, TextTask
+from knapper.agents.chat.turn import ChatConfig
+from knapper.agents.loop import StageAgent, StageSpec, TextTask
 from knapper.agents.model import replies
 from knapper.agents.model import usage as model_usage
 from knapper.agents.pipeline.context import TaskRequest
@@ -23,10 +24,8 @@ from knapper.agents.pipeline.records import (
 )
 from knapper.agents.pipeline.scout import SCOUT
 from knapper.agents.pipeline.store import AgentToggles
-from knapper.agents.prompting import Prompts
 from knapper.codemode.tasks import ModelSpend
 from knapper.jsontypes import is_object
-from knapper.tools.registry import ToolSpec
 
 SettingsT = TypeVar("SettingsT")
 STEP_RANGE: Final = (1, 8)
@@ -132,32 +131,28 @@ def _read_step(text: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -
 class Agents:
     """The models, prompts and settings of all agents."""
 
-    model: Model
-    name: str
-    """The model's name, as the person wrote it."""
-    rows: Sequence[ToolSpec]
-    prompts: Prompts
-    scout: ScoutSettings
-    web: ResearchSettings
-    orchestrator: OrchestratorSettings
-    scout_model: Model | None = None
-    """None for the same model."""
-    scout_name: str = ""
+    chat: ChatConfig
+    """The model with its tools and prompts, and the account of what it uses."""
+    scout: ScoutSettings = field(default_factory=ScoutSettings)
+    web: ResearchSettings = field(default_factory=ResearchSettings)
+    orchestrator: OrchestratorSettings = field(default_factory=OrchestratorSettings)
+    scout_chat: ChatConfig | None = None
+    """The same for the scout; None for the same model."""
     limits: UsageLimits | None = None
     """The limits that the owner set for the run."""
-    rewriter: Rewriter | None = None
-    """Rewrites a task into search queries before the scout explores; None not to."""
 
     @property
     def models(self) -> list[Model]:
-        """Return the models, each once."""
-        scout_model = self.scout_model
-        return [self.model] if scout_model is None or scout_model is self.model else [self.model, scout_model]
+        """Return the models."""
+        return [self.chat.model, *([self.scout_chat.model] if self.scout_chat else [])]
 
     def reporting_retries(self, report: Callable[[str], None]) -> Self:
         """Return the agents with models that report when they are asked again after a temporary failure."""
-        model, *others = (replies.report_retries(one, report) for one in self.models)
-        return replace(self, model=model, scout_model=others[0] if others else None)
+
+        def reporting(chat: ChatConfig) -> ChatConfig:
+            return replace(chat, model=replies.report_retries(chat.model, report))
+
+        return replace(self, chat=reporting(self.chat), scout_chat=self.scout_chat and reporting(self.scout_chat))
 
     def after(self, spent: ModelSpend) -> Self:
         """Return the agents for the rest of a run, within what is left of the owner's limits.
@@ -184,16 +179,16 @@ class Agents:
 
     def make_scout(self) -> StageAgent[ScoutSettings]:
         """Return who explores."""
-        rows = {row.name: row for row in self.rows}
+        rows, chat = {row.name: row for row in self.chat.rows}, self.scout_chat or self.chat
         return StageAgent(
             stage=SCOUT,
-            model=self.scout_model or self.model,
-            prompt=self.prompts.load(SCOUT.prompt),
+            model=chat.model,
+            prompt=self.chat.prompts.load(SCOUT.prompt),
             rows={name: rows[name] for name in SCOUT.tools if name in self.scout.tools and name in rows},
             settings=self.scout,
             limits=self._allowed(),
-            name=self.scout_name or self.name,
-            rewriter=self.rewriter,
+            name=chat.name,
+            rewriter=self.chat.rewriter,
         )
 
     def make_stage(self, stage: StageSpec, settings: SettingsT) -> StageAgent[SettingsT]:
@@ -203,8 +198,8 @@ class Agents:
             stage: The stage.
             settings: What it may do.
         """
-        prompt = self.prompts.load(stage.prompt)
-        return StageAgent(stage=stage, model=self.model, prompt=prompt, settings=settings, limits=self._allowed())
+        chat, prompt = self.chat, self.chat.prompts.load(stage.prompt)
+        return StageAgent(stage=stage, model=chat.model, prompt=prompt, settings=settings, limits=self._allowed())
 
     def _allowed(self) -> UsageLimits:
         return self.limits or UsageLimits(request_limit=model_usage.MAX_REQUESTS)

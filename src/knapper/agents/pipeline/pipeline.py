@@ -173,7 +173,7 @@ class PipelineRun:
         """
         going = going or ResumePoint()
         self._agents = agents
-        self._context = context
+        self.context = context
         self.request = request.settled()
         self._resume_point = going
         self._mark = prompting.new_mark()
@@ -206,7 +206,7 @@ class PipelineRun:
                 await self._phases()
             self.state = "asked" if self._is_asked else "complete"
         except (*usage.MODEL_ERRORS, KnapError) as error:
-            self.error = usage.convert_model_error(error, self._agents.name)
+            self.error = usage.convert_model_error(error, self._agents.chat.name)
             self.state = "limit" if self.error.code == "budget_spent" else "failed"
             self._emit(Error.of(self.error))
 
@@ -253,7 +253,7 @@ class PipelineRun:
             question={"question": asked.question, "options": [*asked.options]} if asked else None,
             notices=[*self.notices],
             usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in spent.items()}},
-            model=self._agents.name,
+            model=self._agents.chat.name,
             session_id=request.session_id,
             error={"error": error.message, "code": error.code, "hint": error.hint} if error else None,
         )
@@ -267,7 +267,7 @@ class PipelineRun:
             edit_results=done.results.as_dict() if done.edits else {},
             proposals=[*proposals],
             waiting=[
-                answers.as_json({"proposal_id": one, **answers.review_fields(self._context, one)}) for one in proposals
+                answers.as_json({"proposal_id": one, **answers.review_fields(self.context, one)}) for one in proposals
             ],
             opened=[*done.opened],
             citations=[one.as_dict() for one in done.checked.citations],
@@ -335,7 +335,7 @@ class PipelineRun:
             rounds=paused.rounds if resumed else 0,
             answer=self._resume_point.answer,
         )
-        self._scout_run = scout_run = ScoutRun(self._agents_left().make_scout(), self._context, scout_task)
+        self._scout_run = scout_run = ScoutRun(self._agents_left().make_scout(), self.context, scout_task)
         # The scout run has the conversation now; a later step of the scout begins a new one.
         paused.messages = ()
         self._used.append(("scout", scout_run.usage))
@@ -351,7 +351,7 @@ class PipelineRun:
         request = self.request
         self._report("web", "checking whether the web is needed", state="started")
         try:
-            _ = self._context.open_web()
+            _ = self.context.open_web()
         except KnapError as error:
             if not request.toggles.task:
                 raise
@@ -363,7 +363,7 @@ class PipelineRun:
         self.paused.web = self.pipeline.web
         agents, task = self._agents_left(), _focused_task(request.task, step)
         self._research = research = WebResearch(
-            agents.make_stage(WEB, agents.web), self._context, task, notes=gathered.text, mark=self._mark
+            agents.make_stage(WEB, agents.web), self.context, task, notes=gathered.text, mark=self._mark
         )
         self._used.append(("web", research.usage))
         result = await research.run(self._emit)
@@ -381,10 +381,10 @@ class PipelineRun:
             chat_history=self._resume_point.history,
             pipeline=self.pipeline,
             mark=self._mark,
-            repair=self._agents.prompts.load("repair"),
+            repair=self._agents.chat.prompts.load("repair"),
         )
         self._report("task", "working on the task", state="started")
-        task_run = TaskRun(self._agents_left().make_stage(TASK, request.rules), self._context, task_input)
+        task_run = TaskRun(self._agents_left().make_stage(TASK, request.rules), self.context, task_input)
         self._used.append(("task", task_run.usage))
         try:
             self.done = await task_run.run(lambda text: self._report("task", text))
@@ -400,7 +400,7 @@ class PipelineRun:
         """Return the context of the notes selected so far; it is reused until the selection changes."""
         if self._gathered is None:
             self._gathered = await asyncio.to_thread(
-                context.gather_context, self._context, self.request, self._scout_result(), mark=self._mark
+                context.gather_context, self.context, self.request, self._scout_result(), mark=self._mark
             )
             self._emit(ContextEvent(context=self._gathered.as_dict()))
             for notice in self._gathered.notices:

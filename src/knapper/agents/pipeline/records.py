@@ -392,6 +392,11 @@ PipelineEvent: TypeAlias = (
 )
 
 
+def set_fields(record: object, *names: str) -> dict[str, Any]:
+    """Return those of a record's fields that are set, by name; None leaves what is usual."""
+    return {name: value for name in names if (value := getattr(record, name)) is not None}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
     """Limits of one task; None leaves what is configured.
@@ -433,7 +438,7 @@ class TaskLimits:
             BadInput: A number is out of its range, or there is no such tool.
         """
         tools = usual.tools if self.tools is None else frozenset({scopes.UPDATE_SELECTION, *self.tools})
-        numbers = self._given("rounds", "notes", "keyword_limit", "show_tags", "timeout_s")
+        numbers = set_fields(self, "rounds", "notes", "keyword_limit", "show_tags", "timeout_s")
         return replace(usual, tools=tools, **numbers)
 
     def for_web(self, usual: ResearchSettings) -> ResearchSettings:
@@ -442,15 +447,12 @@ class TaskLimits:
         Raises:
             BadInput: A number is out of its range.
         """
-        return replace(usual, **self._given("snippet_limit", "fetch_limit", "token_budget", "auto_search"))
+        return replace(usual, **set_fields(self, "snippet_limit", "fetch_limit", "token_budget", "auto_search"))
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Return those that are set, by name."""
-        given = self._given(*TASK_LIMIT_NAMES)
+        given = set_fields(self, *TASK_LIMIT_NAMES)
         return given if self.tools is None else {**given, "tools": [*self.tools]}
-
-    def _given(self, *names: str) -> dict[str, Any]:
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 TASK_LIMIT_NAMES = tuple(one.name for one in fields(TaskLimits))

@@ -13,7 +13,7 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import loop, prompting, toolset
 from knapper.agents.events import Round
-from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, RewritingModel, StageAgent, StageSpec
+from knapper.agents.loop import EventSink, LoopProgress, LoopTask, Question, StageAgent, StageSpec
 from knapper.agents.model.replies import Arguments
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.records import (
@@ -286,8 +286,8 @@ class ScoutRun:
         scout, task = self._agent, self._task
         # What the rewritten task finds is shown beforehand, where that is wanted and the exploration just begins.
         if scout.rewriter is not None and not task.history:
-            by = RewritingModel(model=scout.model, name=scout.name, usage=self.usage, limits=scout.limits)
-            answer = await loop.find_by_rewriting(scout.rewriter, by, Question(text=task.task), self._context, emit)
+            question = Question(text=task.task)
+            answer = await loop.find_by_rewriting(scout.rewriter, scout, self.usage, question, self._context, emit)
             self.state.record(loop.STEP, {"query": task.task}, answer)
             found = loop.describe(answer, work.session.results.mark)
             work = replace(work, system="\n\n".join(filter(None, (work.system, found))))

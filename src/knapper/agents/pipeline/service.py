@@ -4,15 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
-from typing import NamedTuple
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents import events
 from knapper.agents.events import Error, Notice, TraceRecorder
-from knapper.agents.model.usage import Meter
 from knapper.agents.pipeline import context as pipeline_context
 from knapper.agents.pipeline import edits, pipeline
 from knapper.agents.pipeline.context import TaskRequest
@@ -92,16 +88,6 @@ def _read_texts(row: Mapping[str, JSONValue], *names: str) -> dict[str, str]:
     return {name: str(row.get(name, "")) for name in names}
 
 
-class EndedRun(NamedTuple):
-    """A run that has ended or asks something, with what is needed to store it."""
-
-    run: PipelineRun
-    context: Context
-    outcome: PipelineOutcome
-    trace: Sequence[JSONValue]
-    """What the agents did, in order; see `knapper.agents.events`."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineService:
     """The tasks of one vault: the agents that carry them out, and the files that store them."""
@@ -109,10 +95,6 @@ class PipelineService:
     agents: Agents
     runs: PausedRuns
     store: SessionStore
-    folder: Path
-    """The vault's state folder."""
-    now: Callable[[], datetime]
-    meter: Meter | None = None
     wait_s: float = sessions_store.WAIT_S
     owner: str = ""
     """The client on whose behalf runs wait; empty for the client that the vault is opened for."""
@@ -179,7 +161,7 @@ class PipelineService:
             yield
             return
         _ = self.store.get(session_id)
-        async with sessions_store.lock_session(self.folder, session_id, wait_s=self.wait_s):
+        async with self.store.lock(session_id, wait_s=self.wait_s):
             yield
 
     def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
@@ -192,8 +174,8 @@ class PipelineService:
         self, request: TaskRequest, context: Context, going: ResumePoint, emit: PipelineEventSink
     ) -> PipelineOutcome:
         agents = self.agents.within(request.limits)
-        if self.meter:
-            agents = replace(agents, limits=self.meter.allow(request.run_id))
+        if agents.chat.meter:
+            agents = replace(agents, limits=agents.chat.meter.allow(request.run_id))
         run = PipelineRun(agents, context, request, going)
         recorder = TraceRecorder(going.state.trace if going.state else ())
 
@@ -213,28 +195,28 @@ class PipelineService:
         finally:
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             has_ended = is_over and going.state is not None
-            ended = EndedRun(run, context, outcome, recorder.entries())
-            storing = asyncio.to_thread(self._keep, ended, has_ended=has_ended)
+            storing = asyncio.to_thread(self._keep, run, outcome, recorder.entries(), has_ended=has_ended)
             outcome, late_events = await asyncio.shield(storing)
             for event in (*late_events, outcome):
                 emit(event)
         return outcome
 
-    def _keep(self, ended: EndedRun, *, has_ended: bool) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
+    def _keep(
+        self, run: PipelineRun, outcome: PipelineOutcome, trace: Sequence[JSONValue], *, has_ended: bool
+    ) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
         """Store a run's outcome; what can't be stored is reported, and the rest is stored all the same."""
-        run, outcome = ended.run, ended.outcome
         events: list[PipelineEvent] = []
-        writes: list[Callable[[], None]] = [lambda: answers.end_run(ended.context)]
+        writes: list[Callable[[], None]] = [lambda: answers.end_run(run.context)]
         if outcome.state == "asked":
             try:
                 self.runs.pause(
                     PausedRun(
                         id=run.request.run_id,
-                        client=self.owner or ended.context.rights.grants.client,
-                        at=self.now(),
+                        client=self.owner or run.context.rights.grants.client,
+                        at=self.agents.chat.now(),
                         question=outcome.question or {},
                         request=run.request.as_dict(),
-                        state=pipeline.dump_state(replace(run.paused_state(), trace=ended.trace)),
+                        state=pipeline.dump_state(replace(run.paused_state(), trace=trace)),
                     )
                 )
             except StorageError as error:
@@ -244,7 +226,7 @@ class PipelineService:
                 error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
                 outcome = replace(outcome, state="failed", question=None, error=error_row)
         elif run.request.session_id:
-            writes.append(lambda: self._append(run.request, outcome, ended.trace))
+            writes.append(lambda: self._append(run.request, outcome, trace))
         if has_ended:
             writes.append(lambda: self.runs.end(run.request.run_id))
         writes.append(lambda: self._spend(run))
@@ -257,13 +239,13 @@ class PipelineService:
         return replace(outcome, notices=[*outcome.notices, *(one.text for one in notices)]), [*events, *notices]
 
     def _spend(self, run: PipelineRun) -> None:
-        if not self.meter:
+        if not self.agents.chat.meter:
             return
         spending: dict[str, ModelSpend] = {}
         for phase, spent in run.spent_now.items():
-            name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
-            spending[name] = spending.get(name, ModelSpend()) + spent
-        self.meter.record_models(run.request.run_id, spending)
+            chat = (self.agents.scout_chat if phase == "scout" else None) or self.agents.chat
+            spending[chat.name] = spending.get(chat.name, ModelSpend()) + spent
+        self.agents.chat.meter.record_models(run.request.run_id, spending)
 
     def _append(self, request: TaskRequest, outcome: PipelineOutcome, entries: Sequence[JSONValue]) -> None:
         messages = [
@@ -272,7 +254,7 @@ class PipelineService:
         ]
         exchange = Exchange(
             number=0,
-            at=self.now(),
+            at=self.agents.chat.now(),
             question=request.task,
             file=request.current,
             # Where it is reviewed depends on the server that runs then, and is told anew.

@@ -202,7 +202,6 @@ class TaskAgentInput:
 class TaskAgentResult:
     """The result of a task."""
 
-    success: bool
     summary: str
     """The answer, or a description of the changes; its citations are verified."""
     checked: CheckedAnswer
@@ -310,7 +309,6 @@ class TaskRun:
             answer = await citations.repair_citations(answer, self._context, repairer, self.usage)
         answer = citations.drop_failed_citations(answer)
         return TaskAgentResult(
-            success=True,
             summary=answer.answer,
             checked=answer,
             edits=(*checked, *made_in_blocks),

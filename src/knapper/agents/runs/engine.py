@@ -251,13 +251,7 @@ class Strategies:
         """
         own_file = self.folder / f"{name}.md" if self.folder and _STRATEGY_NAME.fullmatch(name) else None
         if own_file and own_file.is_file():
-            try:
-                text = own_file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise StorageError(
-                    f"the strategy '{own_file}' can't be read", hint="it has to be a text in UTF-8"
-                ) from error
-            return parse_strategy(name, text, own=True)
+            return parse_strategy(name, prompting.read_own_file(own_file, "strategy"), own=True)
         if name not in BUILT_IN_STRATEGIES:
             hint = f"there are: {', '.join(self.names())}"
             raise NotFound(f"there is no strategy '{name[:40]}'", hint=hint, code="no_strategy")
@@ -430,8 +424,6 @@ class RunEngine:
     name: str
     """The model's name, as the person wrote it."""
     store: RunStore
-    folder: Path
-    """The vault's state folder."""
     open_context: OpenContext
     """Opens the vault as the agent sees it in a run; cheap."""
     retrieve: NodeRetriever

@@ -17,7 +17,7 @@ from knapper.agents.citations import REPAIR
 from knapper.agents.events import Notice
 from knapper.agents.loop import StageSpec, TextTask
 from knapper.agents.model import replies
-from knapper.agents.runs import engine, model, planning, retrieving, store
+from knapper.agents.runs import engine, model, planning, retrieving
 from knapper.agents.runs.engine import (
     AUTO_STRATEGY,
     ActiveRun,
@@ -499,7 +499,7 @@ async def carry_out_run(
     """
     engine = replace(engine, model=replies.report_retries(engine.model, lambda text: emit(Notice(text=text))))
     run = await asyncio.to_thread(engine.store.get, run_id)
-    with store.lock_run(engine.folder, run.id):
+    with engine.store.lock(run.id):
         # Read again under the lock: another process may have continued the run meanwhile.
         run = engine.store.get(run.id)
         if replay not in {"", REPLAY_STALE}:

@@ -599,6 +599,24 @@ def make_usage_event(nodes: Iterable[RunNode]) -> Usage:
     return usage.make_usage_event(total_spent(nodes))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetails:
+    """A run with its nodes."""
+
+    run: RunRecord
+    nodes: Sequence[RunNode]
+
+    def as_dict(self) -> RunWithNodes:
+        """Return it in the shape that every surface shows."""
+        return {
+            **self.run.as_dict(),
+            "usage": total_spent(self.nodes).as_dict(),
+            "cached": sum(node.cached for node in self.nodes),
+            "node_count": len(self.nodes),
+            "nodes": [node.brief() for node in self.nodes],
+        }
+
+
 def list_unanswered(nodes: Iterable[RunNode]) -> list[RunNode]:
     """List the nodes below the root without an answer, or with a part of one for a reason of their own."""
     return [

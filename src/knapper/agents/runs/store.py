@@ -1,72 +1,40 @@
-"""Store task runs and their cache in SQLite, lock runs, and keep the tree of nodes of a running one."""
+"""Store task runs and their cache in SQLite, lock and watch runs, and keep the tree of nodes of a running one."""
 
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from knapper.agents.events import BackgroundJobs, FinalEventSpec
+from knapper.agents.events import FinalEventSpec
 from knapper.agents.runs import model
 from knapper.agents.runs.model import (
     ENDED,
     ROOT,
     NodeChanged,
+    NodeRow,
     NodeState,
+    RunDetails,
     RunDone,
     RunEvent,
     RunEventSink,
     RunNode,
     RunOrder,
     RunRecord,
-    RunState,
+    RunStarted,
 )
 from knapper.agents.work_store import WorkStore
 from knapper.changes.disk.storage import WorkLocks
+from knapper.codemode.checkpoints import Checkpoint
 from knapper.codemode.tasks import ModelSpend
 from knapper.errors import Ambiguous, ConflictError, NotFound
 
 RUN_LOCK_FOLDER: Final = "runs"
-
-
-@contextmanager
-def lock_run(folder: Path, run_id: str) -> Generator[None]:
-    """Lock a run; the system releases the lock where the process ends.
-
-    Args:
-        folder: The vault's state folder, which exists.
-        run_id: The id of a stored run.
-
-    Raises:
-        ConflictError: Another process is carrying it out (code ``run_busy``).
-    """
-    lock = WorkLocks(folder / RUN_LOCK_FOLDER).acquire(run_id)
-    if lock is None:
-        raise ConflictError(
-            f"the run {run_id} is being carried out already",
-            hint=f"`knap run cancel {run_id}` ends it",
-            code="run_busy",
-        )
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def is_run_locked(folder: Path, run_id: str) -> bool:
-    """Return whether a run is being carried out in any process."""
-    try:
-        return WorkLocks(folder / RUN_LOCK_FOLDER).is_held(run_id)
-    except OSError:  # a lock that this user may not take: what is stored of the run counts
-        return True
-
-
 MAX_CACHE_ENTRIES: Final = 5_000
 """Entries of the cache; the oldest are deleted first."""
 _START_GRACE: Final = timedelta(minutes=1)
@@ -88,6 +56,26 @@ class RunStore:
             StorageError: An earlier version's file of the runs can't be migrated.
         """
         self._ledger = work.database_with("runs")
+        self._locks = WorkLocks(work.folder / RUN_LOCK_FOLDER)
+
+    @contextmanager
+    def lock(self, run_id: str) -> Generator[None]:
+        """Lock a stored run; the system releases the lock where the process ends.
+
+        Raises:
+            ConflictError: Another process is carrying it out (code ``run_busy``).
+        """
+        lock = self._locks.acquire(run_id)
+        if lock is None:
+            raise ConflictError(
+                f"the run {run_id} is being carried out already",
+                hint=f"`knap run cancel {run_id}` ends it",
+                code="run_busy",
+            )
+        try:
+            yield
+        finally:
+            lock.release()
 
     def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
         """Store a new run, which isn't started yet."""
@@ -146,13 +134,18 @@ class RunStore:
             rows = database.execute("SELECT data FROM nodes WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [_NODE_ADAPTER.validate_json(row["data"]) for row in rows]
 
+    def show(self, run_id: str) -> RunDetails:
+        """Return a run in its actual state, with its nodes; raises as `get` does."""
+        run = self.get(run_id)
+        return RunDetails(run=self._with_actual_state(run), nodes=self.nodes(run.id))
+
     def node(self, run_id: str, node_id: str) -> RunNode:
-        """Return a run's node.
+        """Return a run's node with all its details.
 
         Raises:
-            NotFound: There is none of that id (code ``no_node``).
+            NotFound: There is no such run, or no such node in it (code ``no_node``).
         """
-        for node in self.nodes(run_id):
+        for node in self.nodes(self.get(run_id).id):
             if node.id == node_id:
                 return node
         hint = "`knap run trace tree` names them"
@@ -161,7 +154,7 @@ class RunStore:
     def runs(
         self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
     ) -> tuple[Sequence[RunRecord], int]:
-        """List runs, the last created first, with the total number.
+        """List runs in their actual state, the last created first, with the total number.
 
         Args:
             limit: Maximum number of runs.
@@ -179,7 +172,7 @@ class RunStore:
                 f"SELECT data FROM runs WHERE {_CLIENT_FILTER} ORDER BY created DESC, id LIMIT :limit OFFSET :offset",  # noqa: S608 - the same
                 parameters,
             ).fetchall()
-        return [_read_run(row) for row in rows], total
+        return [self._with_actual_state(_read_run(row)) for row in rows], total
 
     def latest(
         self, *, until: datetime | None, clients: Sequence[str] | None, run_id: str = "", limit: int, offset: int = 0
@@ -223,9 +216,15 @@ class RunStore:
         return vaults_by_client
 
     def delete(self, run_id: str) -> None:
-        """Delete a run; the notes that it wrote stay, and can be undone."""
-        with self._ledger.writing() as database:
-            database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+        """Delete a run; the notes that it wrote stay, and can be undone.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It is running.
+        """
+        run = self.get(run_id)
+        with self.lock(run.id), self._ledger.writing() as database:
+            database.execute("DELETE FROM runs WHERE id = ?", (run.id,))
 
     def prune(self, max_days: float) -> int:
         """Delete runs that weren't updated for so many days, and return how many."""
@@ -234,6 +233,18 @@ class RunStore:
             return 0
         with self._ledger.writing() as database:
             return database.execute("DELETE FROM runs WHERE updated < ?", (oldest,)).rowcount
+
+    def cancel(self, run_id: str) -> bool:
+        """Request a run's cancellation, in whichever process it runs, and return whether one does.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        run = self.get(run_id)
+        if not self._is_locked(run.id):
+            return False
+        self.ask_to_cancel(run.id)
+        return True
 
     def ask_to_cancel(self, run_id: str, *, wanted: bool = True) -> None:
         """Request a run's cancellation, for the process that carries it out."""
@@ -267,14 +278,27 @@ class RunStore:
             rows = database.execute("SELECT sources, data FROM cache WHERE key = ? ORDER BY number DESC", (key,))
             return [(row["sources"], row["data"]) for row in rows.fetchall()]
 
+    def mark_interrupted(self, run: RunRecord) -> RunRecord:
+        """Return a run with the state *interrupted*, where it is stored as running but nobody carries it out."""
+        # A run that was stored just now isn't locked yet: its process is about to start it.
+        soon = run.state == "pending" and datetime.now(UTC) - run.updated < _START_GRACE
+        goes_on = run.state in {"pending", "running"} and not soon
+        return replace(run, state="interrupted") if goes_on and not self._is_locked(run.id) else run
 
-def mark_interrupted(run: RunRecord, *, is_held: Callable[[str], bool]) -> RunRecord:
-    """Return a run with the state *interrupted*, where it is stored as running but nobody carries it out."""
-    state: RunState = "interrupted"
-    # A run that was stored just now isn't locked yet: its process is about to start it.
-    soon = run.state == "pending" and datetime.now(UTC) - run.updated < _START_GRACE
-    goes_on = run.state in {"pending", "running"} and not soon
-    return replace(run, state=state) if goes_on and not is_held(run.id) else run
+    def _with_actual_state(self, run: RunRecord) -> RunRecord:
+        marked = self.mark_interrupted(run)
+        if marked is run:
+            return run
+        # The run may have ended between reading its state and probing its lock.
+        current = self.get(run.id)
+        return marked if current.state == run.state else current
+
+    def _is_locked(self, run_id: str) -> bool:
+        """Return whether a run is being carried out in any process."""
+        try:
+            return self._locks.is_held(run_id)
+        except OSError:  # a lock that this user may not take: what is stored of the run counts
+            return True
 
 
 def _put_nodes(database: sqlite3.Connection, run_id: str, nodes: Sequence[RunNode]) -> None:
@@ -397,22 +421,65 @@ class RunTree:
         self._emit(model.make_usage_event(self._nodes.values()))
 
 
-_WATCHED_KEPT_S: Final = 30.0
+class RunWatcher:
+    """The reported state of one run, from which new events are derived."""
+
+    def __init__(self) -> None:
+        """Begin with nothing reported."""
+        self._has_begun = False
+        self._nodes: dict[str, NodeRow] = {}
+        self._asked: set[str] = set()
+        self._spent = ModelSpend()
+
+    def new_events(
+        self, run: RunRecord, nodes: Sequence[RunNode], waiting: Iterable[Checkpoint] = ()
+    ) -> list[RunEvent]:
+        """Return the events since the last call; where the run has ended, `RunDone` comes last.
+
+        Args:
+            run: The run in its actual state.
+            nodes: Its stored nodes.
+            waiting: Its open questions to a person.
+        """
+        events: list[RunEvent] = (
+            [] if self._has_begun else [RunStarted(run=run.brief(), resumed=run.state != "pending")]
+        )
+        self._has_begun = True
+        for node in nodes:
+            brief = node.brief()
+            if self._nodes.get(node.id) != brief:
+                self._nodes[node.id] = brief
+                events.append(NodeChanged(node=brief))
+        # New questions, and answers to earlier ones.
+        waiting_ids = {one.id for one in waiting}
+        for node in nodes:
+            if node.asking is None or node.found is None:
+                continue
+            is_open = not node.asking.answer and not node.asking.unattended
+            key = f"{node.id} {is_open}"
+            if key in self._asked or (is_open and node.found.checkpoint not in waiting_ids):
+                continue
+            self._asked.add(key)
+            events.append(model.make_checkpoint_event(node, node.asking))
+        spent = model.total_spent(nodes)
+        if spent != self._spent:
+            self._spent = spent
+            events.append(model.make_usage_event(nodes))
+        if run.state not in {"pending", "running"}:
+            events.append(model.make_done_event(run, nodes))
+        return events
+
+
+WATCHED_KEPT_S: Final = 30.0
 """How long the events of another process's run are kept after its end."""
-
-
-def make_run_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Return an empty set of jobs for the runs that one server carries out at once."""
-    ending = FinalEventSpec(
-        kind=RunDone,
-        make=lambda state, run_id: RunDone(
-            run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer=""
-        ),
-    )
-    return BackgroundJobs(ending, max_running=max_running)
-
-
-def make_watched_jobs(max_running: int) -> BackgroundJobs[RunDone]:
-    """Return an empty set of jobs for runs of other processes that a server follows; these don't stop with it."""
-    ending = FinalEventSpec(kind=RunDone, make=lambda _, run_id: RunDone(run_id=run_id, state="running", answer=""))
-    return BackgroundJobs(ending, kept_s=_WATCHED_KEPT_S, max_running=max_running)
+RUN_END: Final = FinalEventSpec(
+    kind=RunDone,
+    make=lambda state, run_id: RunDone(
+        run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer=""
+    ),
+)
+"""What ends a run that is carried out."""
+WATCH_END: Final = FinalEventSpec(
+    kind=RunDone, make=lambda _, run_id: RunDone(run_id=run_id, state="running", answer="")
+)
+"""What ends the following of another process's run, which doesn't stop with it."""

@@ -9,10 +9,9 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final, Literal
 
 from filelock import BaseFileLock
@@ -31,31 +30,6 @@ WAIT_S: Final = 120.0
 _POLL_S: Final = 0.05
 
 
-@asynccontextmanager
-async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
-    """Lock a session for one turn; the system releases the lock where the process ends.
-
-    Args:
-        folder: The vault's state folder, which exists.
-        session_id: The id of a session that exists.
-        wait_s: How long to wait for another turn.
-
-    Raises:
-        ConflictError: The other turn is still running (code ``session_busy``).
-    """
-    lock = await acquire_lock(WorkLocks(folder / LOCK_FOLDER), session_id, wait_s=max(wait_s, MIN_LOCK_WAIT_S))
-    if lock is None:
-        raise ConflictError(
-            "the session is answering another message",
-            hint="wait for it, cancel it, or begin another session",
-            code="session_busy",
-        )
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> BaseFileLock | None:
     """Acquire a lock without blocking the event loop; None where it is held for longer than *wait_s*."""
     deadline = time.monotonic() + wait_s
@@ -63,19 +37,6 @@ async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_
     while (lock := locks.acquire(name, wait_s=0)) is None and time.monotonic() < deadline:  # noqa: ASYNC110 - see above
         await asyncio.sleep(_POLL_S)
     return lock
-
-
-def is_session_locked(folder: Path, session_id: str) -> bool:
-    """Return whether a turn is running in a session, in any process."""
-    try:
-        return WorkLocks(folder / LOCK_FOLDER).is_held(session_id)
-    except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
-        return False
-
-
-def remove_lock(folder: Path, session_id: str) -> None:
-    """Remove the lock file of a deleted session."""
-    WorkLocks(folder / LOCK_FOLDER).path(session_id).unlink(missing_ok=True)
 
 
 SessionKind = Literal["file", "none", "own"]
@@ -123,7 +84,7 @@ class Exchange:
     """The note that was open; empty for none."""
     outcome: Mapping[str, JSONValue]
     """`knapper.agents.events.Done` as a dictionary: answer, citations, proposals, changes, usage."""
-    messages: str = field(repr=False)
+    messages: str = field(default="[]", repr=False)
     """pydantic-ai's messages as JSON, shortened."""
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -144,15 +105,6 @@ class HistorySummary:
     messages: str = "[]"
     upto: int = 0
     """The number of the last turn that it covers; 0 for no summary."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionHistory:
-    """The messages that a conversation continues with."""
-
-    head: HistorySummary
-    turns: Sequence[Exchange]
-    """The turns after the summary."""
 
 
 _MAX_CHANGES: Final = 200
@@ -253,11 +205,6 @@ SELECT t.session, t.number, t.at, t.file, t.question, json_remove(t.outcome, '$.
 _MAX_SHOWN_ID: Final = 80
 
 
-def new_session_id() -> str:
-    """Return a random id that can't be guessed."""
-    return str(uuid.uuid4())
-
-
 def read_session(row: sqlite3.Row) -> Session:
     """Return a database row as a session."""
     return Session(
@@ -292,13 +239,6 @@ def last_turn_number(database: sqlite3.Connection, session_id: str) -> int:
     return int(row[0])
 
 
-def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exchange: Exchange) -> None:
-    """Add a turn."""
-    outcome = json.dumps(dict(exchange.outcome), ensure_ascii=False)
-    values = (session_id, number, exchange.at.isoformat(), exchange.file, exchange.question, exchange.messages, outcome)
-    database.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-
 _DEFAULT_NAME_CHARS: Final = 60
 _MAX_NAME: Final = 200
 
@@ -317,9 +257,41 @@ class SessionStore:
         Raises:
             StorageError: An earlier version's file of the sessions can't be migrated.
         """
+        self.folder = work.folder
         self._ledger = work.database_with("sessions", client)
+        self._locks = WorkLocks(work.folder / LOCK_FOLDER)
         self._now = now
         self._client_key = client_key(client)
+
+    @asynccontextmanager
+    async def lock(self, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
+        """Lock a session that exists for one turn; the system releases the lock where the process ends.
+
+        Args:
+            session_id: The session's id.
+            wait_s: How long to wait for another turn.
+
+        Raises:
+            ConflictError: The other turn is still running (code ``session_busy``).
+        """
+        lock = await acquire_lock(self._locks, session_id, wait_s=max(wait_s, MIN_LOCK_WAIT_S))
+        if lock is None:
+            raise ConflictError(
+                "the session is answering another message",
+                hint="wait for it, cancel it, or begin another session",
+                code="session_busy",
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def is_locked(self, session_id: str) -> bool:
+        """Return whether a turn is running in a session, in any process."""
+        try:
+            return self._locks.is_held(session_id)
+        except OSError:  # a lock that this user may not take is one of another account's, of which nothing is known
+            return False
 
     def by_file(
         self, identity: FileIdentity, earlier: Sequence[str] = (), is_gone: Callable[[str], bool] | None = None
@@ -419,8 +391,8 @@ class SessionStore:
             rows = database.execute(_LATEST_TURNS, values).fetchall()
         return [(row["session"], _read_turn(row, messages="")) for row in rows]
 
-    def history(self, session_id: str) -> SessionHistory:
-        """Return the messages that a session continues with.
+    def history(self, session_id: str) -> tuple[HistorySummary, Sequence[Exchange]]:
+        """Return the messages that a session continues with: a summary, and the turns after it.
 
         Raises:
             NotFound: There is no such session.
@@ -428,9 +400,7 @@ class SessionStore:
         with self._ledger.reading() as database:
             row = self._require(database, session_id)
             head = HistorySummary(messages=row["head"], upto=row["head_upto"])
-            return SessionHistory(
-                head=head, turns=read_turns(database, session_id, max(head.upto, int(row["cleared"])))
-            )
+            return head, read_turns(database, session_id, max(head.upto, int(row["cleared"])))
 
     def append(self, session_id: str, after: int, exchange: Exchange) -> int:
         """Add a turn.
@@ -454,7 +424,11 @@ class SessionStore:
             if last != after:
                 hint = "read it again"
                 raise ConflictError("the session was continued meanwhile", hint=hint, code="session_changed")
-            insert_turn(database, session_id, last + 1, exchange)
+            at, outcome = exchange.at.isoformat(), json.dumps(dict(exchange.outcome), ensure_ascii=False)
+            database.execute(
+                "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (session_id, last + 1, at, exchange.file, exchange.question, exchange.messages, outcome),
+            )
             name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]
             database.execute(
                 "UPDATE sessions SET updated = ?, name = ? WHERE id = ?", (self._stamp(), name, session_id)
@@ -555,6 +529,8 @@ class SessionStore:
         with self._ledger.writing() as database:
             _ = self._require(database, session_id)
             database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+        with suppress(OSError):
+            self._locks.path(session_id).unlink(missing_ok=True)
 
     def prune(self, *, max_days: float, max_bytes: int) -> int:
         """Delete the client's sessions that are too old, then its oldest ones while all together are too large.
@@ -621,7 +597,7 @@ class SessionStore:
     def _begin(
         self, database: sqlite3.Connection, kind: SessionKind, identity: FileIdentity, *, name: str = ""
     ) -> Session:
-        session_id, now = new_session_id(), self._stamp()
+        session_id, now = str(uuid.uuid4()), self._stamp()
         database.execute(
             "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
             (session_id, self._client_key, kind, identity.path, identity.hash, identity.node, name, now, now),

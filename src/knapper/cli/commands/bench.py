@@ -127,7 +127,7 @@ def _open_bench(config: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
         )
         with app.open_hub(bench_settings, only=True) as hub, pipelines.open_pipelines(hub) as client_pipelines:
             agents: Agents = client_pipelines.answering("" if own["scripted"] else own["model"]).agents
-            make_model: MakeModel = lambda _task, _root: agents.model  # noqa: E731 - one of three
+            make_model: MakeModel = lambda _task, _root: agents.chat.model  # noqa: E731 - one of three
             if own["scripted"] == "perfect":
                 make_model = lambda task, _root: trials.make_perfect_model(task)  # noqa: E731 - the second
             elif own["scripted"] == "careless":

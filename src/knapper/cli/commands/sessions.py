@@ -36,12 +36,11 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
         return None
     global_options = ctx.ensure_object(GlobalOptions)
     with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
-        folder = hub.open().folder
         newest, total = clients.list_sessions(opened, limit=number)
         rows: list[dict[str, JSONValue]] = [
             {
                 **one.as_dict(),
-                "busy": sessions_store.is_session_locked(folder, one.id),
+                "busy": opened[client].is_locked(one.id),
                 "client": client or None,
             }
             for client, one in newest

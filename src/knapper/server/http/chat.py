@@ -13,7 +13,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from knapper.agents.events import Event
-from knapper.agents.sessions import store
+from knapper.agents.sessions.store import SessionKind
 from knapper.agents.stages import Stage
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound
@@ -36,8 +36,7 @@ from knapper.tools import answers
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-    from knapper.agents.chat.conversations import SessionMessage
-    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.chat.turn import ChatConfig, Message
     from knapper.agents.events import JobEventSink, TurnJob
     from knapper.agents.sessions.store import Session
     from knapper.app.chats import ClientChats
@@ -85,7 +84,7 @@ class SessionRow(TypedDict):
     id: str
     title: str
     active_file: str | None
-    kind: store.SessionKind
+    kind: SessionKind
     """Found by its file, without a file, or by its id."""
     created: str
     updated: str
@@ -138,7 +137,7 @@ TRACE_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 async def begin_turn(
-    service: JobService, client_chats: ClientChats, message: SessionMessage, session_id: str = "", model: str = ""
+    service: JobService, client_chats: ClientChats, message: Message, session_id: str = "", model: str = ""
 ) -> TurnJob:
     """Start answering a message.
 
@@ -221,7 +220,7 @@ async def hold_idle_session(service: JobService, client_chats: ClientChats, sess
     _ = await service.run_blocking(lambda: client_chats.store.get(session_id))
     if find_running_turn(client_chats, session_id) is not None:
         raise session_busy_error()
-    async with store.lock_session(client_chats.conversations.folder, session_id, wait_s=0):
+    async with client_chats.store.lock(session_id, wait_s=0):
         yield
 
 
@@ -380,7 +379,7 @@ class _SessionCall:
     async def delete_session(self) -> dict[str, JSONValue]:
         """Delete a session."""
         async with hold_idle_session(self.service, self.chats, self.session_id):
-            await self.service.run_blocking(lambda: self.chats.conversations.delete(self.session_id))
+            await self.service.run_blocking(lambda: self.chats.store.delete(self.session_id))
         return {"deleted": self.session_id}
 
     async def _answer(self, session: Session) -> Mapping[str, object]:
@@ -419,7 +418,6 @@ def session_routes(service: JobService) -> tuple[RouteSpec, ...]:
 
 
 async def _describe_sessions(service: JobService, client_chats: ClientChats, *found: Session) -> list[SessionRow]:
-    folder = client_chats.conversations.folder
     rows: list[SessionRow] = []
     for each in found:  # and the jobs running in it here, without reading the disk
         turn, task = find_running_turn(client_chats, each.id), service.jobs.within(each.id)
@@ -439,7 +437,7 @@ async def _describe_sessions(service: JobService, client_chats: ClientChats, *fo
         }
         rows.append(row)
     idle_ids = [row["id"] for row in rows if not row["busy"]]
-    held_ids = await service.run_blocking(lambda: {each for each in idle_ids if store.is_session_locked(folder, each)})
+    held_ids = await service.run_blocking(lambda: set(filter(client_chats.store.is_locked, idle_ids)))
     return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
 
 
@@ -538,19 +536,18 @@ def _message_routes(
     return replace(waiting, description=description), replace(streaming, description=description)
 
 
-def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> SessionMessage:
+def _read_message(client_chats: ClientChats, request: Request, args: RequestArguments) -> Message:
     """Read a message from a request's arguments.
 
     Raises:
         RefusedError: A program asks for prompts, which may hold what the owner wrote for models alone.
     """
-    from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
-    from knapper.agents.chat.turn import TurnCaps  # noqa: PLC0415 - the same
+    from knapper.agents.chat.turn import Message, TurnCaps  # noqa: PLC0415 - a server without chats needn't pay for models
 
     is_debugged = args.flag("debug") is True
     if is_debugged:
         security.check_person(client_chats.chats.hub.settings, request.scope, "see a model's prompts")
-    return SessionMessage(
+    return Message(
         text=args.text("message"),
         active_file=args.text("active_file"),
         debug=is_debugged,

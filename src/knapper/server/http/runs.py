@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from knapper.agents.events import BackgroundJob, BackgroundJobs, JobEventSink
-    from knapper.agents.runs.model import NodeDetails, RunDone, RunEvent, RunRecord
-    from knapper.agents.runs.service import RunDetails
+    from knapper.agents.runs.model import NodeDetails, RunDetails, RunDone, RunEvent, RunRecord
     from knapper.app.client_runs import ClientRuns, PreparedRun
     from knapper.jsontypes import JSONValue
     from knapper.server.http.background import JobService
@@ -234,9 +233,10 @@ class RunJobs:
         if self.running_job(run.id) is not None:
             raise run_busy_error(run.id)
         if self._carried is None:
-            from knapper.agents.runs import store  # noqa: PLC0415 - a server without runs needn't pay for models
+            from knapper.agents.events import BackgroundJobs  # noqa: PLC0415 - a server without runs needn't pay for models
+            from knapper.agents.runs import store  # noqa: PLC0415 - the same
 
-            self._carried = store.make_run_jobs(MOST_RUNS)
+            self._carried = BackgroundJobs(store.RUN_END, max_running=MOST_RUNS)
 
         def carried(emit: JobEventSink) -> Coroutine[object, object, object]:
             return _carry_out_run(prepared, emit)
@@ -259,17 +259,18 @@ class RunJobs:
         if watch_job is not None:
             return watch_job
         if self._watched is None:
+            from knapper.agents.events import BackgroundJobs  # noqa: PLC0415 - as above
             from knapper.agents.runs import store  # noqa: PLC0415 - as above
 
-            self._watched = store.make_watched_jobs(_MAX_WATCHED)
+            self._watched = BackgroundJobs(store.WATCH_END, kept_s=store.WATCHED_KEPT_S, max_running=_MAX_WATCHED)
 
         async def watched(emit: JobEventSink) -> None:
-            from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+            from knapper.agents.runs.store import RunWatcher  # noqa: PLC0415 - as above
 
             watch = RunWatcher()
             while True:
                 run_view, open_questions = await self.service.run_blocking(
-                    lambda: (client_runs.show(run_id), client_runs.unanswered_checkpoints(run_id))
+                    lambda: (client_runs.show(run_id), client_runs.opened_runs.checkpoints.waiting(run_id))
                 )
                 for event in watch.new_events(run_view.run, run_view.nodes, open_questions):
                     emit(event)
@@ -362,7 +363,7 @@ class _RunCall:
 
         def read_page() -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
             page_runs, total = self.runs.runs(limit, offset)
-            return page_runs, total, self.runs.count_questions(page_runs)
+            return page_runs, total, self.runs.opened_runs.count_questions(page_runs)
 
         page_runs, total, question_counts = await self.blocking(read_page)
         rows = [{**self.describe(run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
@@ -414,7 +415,7 @@ class _RunCall:
         if job is not None:
             return await background.events_reply(job, start, self.request, self.args)
         # the result of an ended run, with ids above those of its live events
-        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+        from knapper.agents.runs.store import RunWatcher  # noqa: PLC0415 - as above
 
         event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().new_events(run_view.run, run_view.nodes)]
         is_polled, after = background.is_polled(self.args), self.args.integer_or_default("after", 0)

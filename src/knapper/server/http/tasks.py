@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from knapper.agents.pipeline import records, scopes, store
 from knapper.agents.pipeline.store import AgentToggles, Preset
-from knapper.agents.sessions import store as sessions_store
 from knapper.app.clients import PresetOverrides, TaskOrder
 from knapper.config.editing import SETTINGS_BY_NAME
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
@@ -310,7 +309,7 @@ async def begin_task(
 
     answering, request, context = await service.run_blocking(prepare)
     if request.session_id:
-        async with sessions_store.lock_session(answering.folder, request.session_id, wait_s=0):
+        async with answering.store.lock(request.session_id, wait_s=0):
             pass  # who comes later than this is told in the stream
 
     async def work(emit: JobEventSink) -> None:
@@ -384,7 +383,7 @@ async def find_task(service: JobService, client: str, run_id: str) -> Background
 
 
 def _describe_defaults(client_pipelines: ClientPipelines) -> dict[str, JSONValue]:
-    settings, configured = client_pipelines.pipelines.hub.settings, client_pipelines.configured()
+    settings, configured = client_pipelines.chats.chats.hub.settings, client_pipelines.configured()
     model_names: list[str] = []
     attempts: dict[str, Callable[[], object]] = {
         "model": lambda: model_names.append(client_pipelines.chats.chat().name),
@@ -450,7 +449,7 @@ class _PipelineCall:
         args = self.args
         check_task_or_answer(args)
         if args.flag("debug") is True:
-            security.check_person(self.pipelines.pipelines.hub.settings, self.request.scope, "see a model's prompts")
+            security.check_person(self.pipelines.chats.chats.hub.settings, self.request.scope, "see a model's prompts")
         run_id, model = args.text("run_id"), args.text("model")
         if run_id:
             return await resume_task(self.service, self.pipelines, run_id, args.text("answer"), model)
@@ -619,12 +618,13 @@ class WaitingRun(Record):
 
 async def list_waiting_runs(service: JobService, client_pipelines: ClientPipelines) -> list[WaitingRun]:
     """List runs that wait for an answer, and record that the client is shown them."""
-    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+    from knapper.app import clients  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     own_name = client_pipelines.client.name
 
     def list_shown() -> list[PausedRun]:
-        paused_runs = pipelines.list_paused_runs(client_pipelines.pipelines, client_pipelines.client)
+        vault_chats = client_pipelines.chats.chats
+        paused_runs = clients.list_paused(vault_chats.hub, own_name, vault_chats.work)
         client_pipelines.chats.mark_shown(*(run.id for run in paused_runs))
         return paused_runs
 
