@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from knapper.index import engine as engine_module
-from knapper.index import refresh, watch
+from knapper.index import refresh, status, watch
+from knapper.index.database import Database
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome
@@ -264,6 +265,50 @@ def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path
         assert found
         assert freshness.is_current
         assert is_found(engine, "later")
+
+
+@pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="such a name can't be there")
+def test_a_folder_whose_name_is_not_unicode_does_not_start_the_watch_over_and_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_RESTART_PAUSE_S", 0.0)
+    monkeypatch.setattr(watch, "_FALLBACK_POLL_MS", 20)
+    started: list[ChangeFeed] = []
+
+    def start(root: Path, folder: Path, *, poll_ms: int = 0) -> ChangeFeed:
+        started.append(ChangeFeed(root, folder, poll_ms=poll_ms))
+        return started[-1]
+
+    monkeypatch.setattr(watch, "ChangeFeed", start)
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    os.mkdir(os.fsencode(root) + b"/\xff")  # noqa: PTH102 - a Path holds text
+    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
+        for number in range(10):
+            worlds.fill(root, {f"{number}.md": f"saved{number}\n"})
+            deadline = time.monotonic() + 30
+            while not (found := is_found(engine, f"saved{number}")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert found
+
+    assert len(started) == 3  # the system's reports twice, then a look at all files in their place
+
+
+def test_a_name_is_looked_up_without_checking_the_whole_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    checks: list[Database] = []
+
+    def check(index: Database) -> str:
+        checks.append(index)
+        return ""
+
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        monkeypatch.setattr(status, "find_damage", check)
+        worlds.fill(root, {"Plan.md": "---\naliases: [The Plan]\n---\n"})
+        found = engine.view.locate("The Plan", certain=True)
+
+        assert found == "Plan.md"
+    assert checks == []
 
 
 def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:

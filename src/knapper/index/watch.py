@@ -24,6 +24,11 @@ _DOUBT_INTERVAL_S = 10.0
 """How often at most all files are compared because reports may be lost."""
 _RESTART_PAUSE_S = 1.0
 """Pause before the watch starts over after its reports failed."""
+_FAILS_AGAIN_S = 60.0
+"""Reports that fail this soon after their start, twice, will fail again: watching a vault lists its folders, which is
+reported, too, and fails at a folder whose name isn't valid Unicode."""
+_FALLBACK_POLL_MS = 3_000
+"""Interval of looking at all files while reports fail; readers compare files themselves then, and don't wait for it."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
 
@@ -49,7 +54,8 @@ def follow_vault(
     """Index every change until *stop* is set.
 
     The whole vault is compared first, so that earlier changes aren't missed, and then at intervals, because
-    systems lose change events, and don't report all of network drives.
+    systems lose change events, and don't report all of network drives. Where reports fail again and again, all
+    files are looked at in their place, until the next comparison.
 
     Args:
         engine: The index to update.
@@ -59,11 +65,12 @@ def follow_vault(
     """
     if engine.follow_source(stop, on_change, progress):
         return
+    failures = 0
     while not stop.is_set():
         # Until *stop* is set, reports fail, or the index's folder is deleted.
         try:
             # Events are collected from here on, before the comparison, so that no change falls between the two.
-            feed = ChangeFeed(engine.view.root, engine.folder)
+            feed = ChangeFeed(engine.view.root, engine.folder, poll_ms=_FALLBACK_POLL_MS if failures > 1 else 0)
         except (OSError, RuntimeError):
             # Such as too many folders to watch; the existing files are still indexed.
             _ = engine.refresh(progress=progress), engine.embed(stop=stop)
@@ -78,20 +85,36 @@ def follow_vault(
             if taken and _index_paths(engine, taken, on_change):
                 feed.settle(taken)
                 _ = engine.embed(stop=stop)
+            began = time.monotonic()
             try:
                 with engine.followed_by(feed):
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
                     on_change(outcome)
-                    _follow_changes(engine, feed, on_change, stop)
+                    has_failed = _follow_changes(engine, feed, on_change, stop, until_comparison=failures > 1)
             finally:
                 remove_heartbeat(engine.folder)
+        is_repeated = has_failed and (failures > 1 or time.monotonic() - began < _FAILS_AGAIN_S)
+        failures = failures + 1 if is_repeated else 0
 
 
 def _follow_changes(
-    engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
-) -> None:
-    """Index reported changes, answer readers of other processes, and write heartbeats."""
+    engine: Engine,
+    feed: ChangeFeed,
+    on_change: Callable[[RefreshOutcome], None],
+    stop: threading.Event,
+    *,
+    until_comparison: bool,
+) -> bool:
+    """Index reported changes, answer readers of other processes, and write heartbeats; return whether reports failed.
+
+    Args:
+        engine: The index to update.
+        feed: Its vault's reports.
+        on_change: Called after each indexed change.
+        stop: Ends it.
+        until_comparison: End when the vault is to be compared again, too.
+    """
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
     collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
     while not stop.wait(pause):
@@ -100,8 +123,8 @@ def _follow_changes(
         is_beat = now >= heartbeat_at
         if is_beat:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
-            if not feed.is_intact:
-                return
+            if not feed.is_intact or (until_comparison and now >= compare_at):
+                return False
             write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
                 engine.publish(stop=stop)
@@ -110,7 +133,7 @@ def _follow_changes(
         except RuntimeError:
             # The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again.
             _ = stop.wait(_RESTART_PAUSE_S)
-            return
+            return True
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since, pause = collected_since or now, _POLL_S
             continue
@@ -124,6 +147,7 @@ def _follow_changes(
         elif not is_beat:
             continue  # looking whether the index is whole takes longer than all else
         _index_waiting(engine, feed, on_change, stop)
+    return False
 
 
 def _index_waiting(
