@@ -268,29 +268,31 @@ def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path
 
 
 @pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="such a name can't be there")
-def test_a_folder_whose_name_is_not_unicode_does_not_start_the_watch_over_and_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "_RESTART_PAUSE_S", 0.0)
-    monkeypatch.setattr(watch, "_FALLBACK_POLL_MS", 20)
-    started: list[ChangeFeed] = []
-
-    def start(root: Path, folder: Path, *, poll_ms: int = 0) -> ChangeFeed:
-        started.append(ChangeFeed(root, folder, poll_ms=poll_ms))
-        return started[-1]
-
-    monkeypatch.setattr(watch, "ChangeFeed", start)
+def test_a_watch_that_a_name_fails_each_time_starts_over_less_and_less_often(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     os.mkdir(os.fsencode(root) + b"/\xff")  # noqa: PTH102 - a Path holds text
-    with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
-        for number in range(10):
-            worlds.fill(root, {f"{number}.md": f"saved{number}\n"})
-            deadline = time.monotonic() + 30
-            while not (found := is_found(engine, f"saved{number}")) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            assert found
+    stop = _HurriedStop(pauses=11)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        watch.follow_vault(engine, stop, lambda _: None)
 
-    assert len(started) == 3  # the system's reports twice, then a look at all files in their place
+    assert stop.pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+
+
+class _HurriedStop(threading.Event):
+    """Ends after some pauses of a second or more, which it doesn't wait for."""
+
+    def __init__(self, pauses: int) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+        self._limit = pauses
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is None or timeout < 1:
+            return super().wait(timeout)
+        self.pauses.append(timeout)
+        if len(self.pauses) == self._limit:
+            self.set()
+        return self.is_set()
 
 
 def test_a_name_is_looked_up_without_checking_the_whole_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,13 +67,12 @@ class ChangeFeed:
     A path stays in it until it is settled: what is only being indexed isn't in the index yet. Thread-safe.
     """
 
-    def __init__(self, root: Path, folder: Path, *, poll_ms: int = 0) -> None:
+    def __init__(self, root: Path, folder: Path) -> None:
         """Begin to collect the reports on *root*.
 
         Args:
             root: The vault's folder.
             folder: The index's own folder.
-            poll_ms: Interval of looking at all files in place of the system's reports; 0 for these where there are any.
 
         Raises:
             OSError: The system can't report changes, such as on too many folders.
@@ -89,7 +88,7 @@ class ChangeFeed:
                     file.unlink()
         # As it is spelled, and as macOS reports it.
         self._signal_folders = (self._signals, self._signals.resolve())
-        polls = bool(poll_ms) or _default_force_polling(None)
+        polls = _default_force_polling(None)
         if polls:
             # Files are looked at one after another, so that a signal file says nothing about the others.
             shutil.rmtree(self._signals, ignore_errors=True)
@@ -98,7 +97,7 @@ class ChangeFeed:
             [str(root)] if polls else [str(root), str(self._signals)],
             debug=False,
             force_polling=polls,
-            poll_delay_ms=poll_ms or _POLL_DELAY_MS,
+            poll_delay_ms=_POLL_DELAY_MS,
             recursive=True,
             ignore_permission_denied=True,
         )

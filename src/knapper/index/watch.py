@@ -23,12 +23,11 @@ _HEARTBEAT_INTERVAL_S = 0.5
 _DOUBT_INTERVAL_S = 10.0
 """How often at most all files are compared because reports may be lost."""
 _RESTART_PAUSE_S = 1.0
-"""Pause before the watch starts over after its reports failed."""
+"""Pause before the watch starts over after its reports failed; it doubles while they fail again and again."""
+_MAX_RESTART_PAUSE_S = 300.0
 _FAILS_AGAIN_S = 60.0
-"""Reports that fail this soon after their start, twice, will fail again: watching a vault lists its folders, which is
-reported, too, and fails at a folder whose name isn't valid Unicode."""
-_FALLBACK_POLL_MS = 3_000
-"""Interval of looking at all files while reports fail; readers compare files themselves then, and don't wait for it."""
+"""Reports that fail this soon after their start will do so again: watching a vault lists its folders, and the report of
+that fails at a folder whose name isn't valid Unicode."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
 
@@ -54,8 +53,7 @@ def follow_vault(
     """Index every change until *stop* is set.
 
     The whole vault is compared first, so that earlier changes aren't missed, and then at intervals, because
-    systems lose change events, and don't report all of network drives. Where reports fail again and again, all
-    files are looked at in their place, until the next comparison.
+    systems lose change events, and don't report all of network drives.
 
     Args:
         engine: The index to update.
@@ -65,12 +63,12 @@ def follow_vault(
     """
     if engine.follow_source(stop, on_change, progress):
         return
-    failures = 0
+    pause = 0.0
     while not stop.is_set():
         # Until *stop* is set, reports fail, or the index's folder is deleted.
         try:
             # Events are collected from here on, before the comparison, so that no change falls between the two.
-            feed = ChangeFeed(engine.view.root, engine.folder, poll_ms=_FALLBACK_POLL_MS if failures > 1 else 0)
+            feed = ChangeFeed(engine.view.root, engine.folder)
         except (OSError, RuntimeError):
             # Such as too many folders to watch; the existing files are still indexed.
             _ = engine.refresh(progress=progress), engine.embed(stop=stop)
@@ -91,30 +89,19 @@ def follow_vault(
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
                     on_change(outcome)
-                    has_failed = _follow_changes(engine, feed, on_change, stop, until_comparison=failures > 1)
+                    has_failed = _follow_changes(engine, feed, on_change, stop)
             finally:
                 remove_heartbeat(engine.folder)
-        is_repeated = has_failed and (failures > 1 or time.monotonic() - began < _FAILS_AGAIN_S)
-        failures = failures + 1 if is_repeated else 0
+        if has_failed:
+            is_repeated = time.monotonic() - began < _FAILS_AGAIN_S
+            pause = min(2 * pause, _MAX_RESTART_PAUSE_S) if pause and is_repeated else _RESTART_PAUSE_S
+            _ = stop.wait(pause)
 
 
 def _follow_changes(
-    engine: Engine,
-    feed: ChangeFeed,
-    on_change: Callable[[RefreshOutcome], None],
-    stop: threading.Event,
-    *,
-    until_comparison: bool,
+    engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
 ) -> bool:
-    """Index reported changes, answer readers of other processes, and write heartbeats; return whether reports failed.
-
-    Args:
-        engine: The index to update.
-        feed: Its vault's reports.
-        on_change: Called after each indexed change.
-        stop: Ends it.
-        until_comparison: End when the vault is to be compared again, too.
-    """
+    """Index reported changes, answer other processes' readers, and write heartbeats; return whether reports failed."""
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
     collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
     while not stop.wait(pause):
@@ -123,7 +110,7 @@ def _follow_changes(
         is_beat = now >= heartbeat_at
         if is_beat:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
-            if not feed.is_intact or (until_comparison and now >= compare_at):
+            if not feed.is_intact:
                 return False
             write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
@@ -132,7 +119,6 @@ def _follow_changes(
             is_growing = bool(feed.collect())
         except RuntimeError:
             # The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again.
-            _ = stop.wait(_RESTART_PAUSE_S)
             return True
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since, pause = collected_since or now, _POLL_S
