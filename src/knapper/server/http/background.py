@@ -463,6 +463,14 @@ def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONVal
     return security.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
 
 
-def setup_needed_reply(error: SetupError, request: Request) -> Response:
-    """Reply that something has to be configured first, such as a model."""
-    return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), security.SERVICE_UNAVAILABLE)
+def setup_needed_reply(error: SetupError, request: Request, model: str) -> Response:
+    """Reply that something has to be configured first, such as a model.
+
+    Args:
+        error: What is missing.
+        request: The request to answer.
+        model: What it calls the model. Where that can't be read, the request is wrong, and asking again won't help.
+    """
+    is_callers = bool(model) and error.code == "model_name"
+    status = security.UNPROCESSABLE_CONTENT if is_callers else security.SERVICE_UNAVAILABLE
+    return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), status)

@@ -546,7 +546,7 @@ def _make_turn_start(
             message = _read_message(client_chats, request, args)
             turn = await begin_turn(service, client_chats, message, session_id, args.text("model"))
         except SetupError as error:
-            return background.setup_needed_reply(error, request)
+            return background.setup_needed_reply(error, request, args.text("model"))
         return await answer(turn, request, args)
 
     return endpoint

@@ -379,7 +379,7 @@ def run_routes(service: JobService) -> tuple[RouteSpec, ...]:
                 client_runs = await service.client_runs(security.client_of(request.scope), args.text("vault"))
                 return await work(_RunCall(jobs=run_jobs, runs=client_runs, run_id=run_id, args=args, request=request))
             except SetupError as error:
-                return background.setup_needed_reply(error, request)
+                return background.setup_needed_reply(error, request, args.text("model"))
 
         spec = openapi.bind_route(method, f"/runs{path}", "runs", handle, parameters, content)
         return replace(spec, status=status)

@@ -339,7 +339,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
                 else:
                     job = await begin_task(service, client_pipelines, read_task_order(args), model)
             except SetupError as error:
-                return background.setup_needed_reply(error, request)
+                return background.setup_needed_reply(error, request, args.text("model"))
             return await answer(job, request, args)
 
         return RouteSpec("POST", path, "ask", summary, endpoint, start_description, parameters, content)
