@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from knapper.index import engine as engine_module
-from knapper.index import refresh, watch
+from knapper.index import refresh, status, watch
+from knapper.index.database import Database
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome
@@ -264,6 +265,52 @@ def test_a_name_that_is_not_unicode_ends_neither_a_search_nor_the_watch(tmp_path
         assert found
         assert freshness.is_current
         assert is_found(engine, "later")
+
+
+@pytest.mark.skipif(sys.platform in {"darwin", "win32"}, reason="such a name can't be there")
+def test_a_watch_that_a_name_fails_each_time_starts_over_less_and_less_often(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    os.mkdir(os.fsencode(root) + b"/\xff")  # noqa: PTH102 - a Path holds text
+    stop = _HurriedStop(pauses=11)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        watch.follow_vault(engine, stop, lambda _: None)
+
+    assert stop.pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+
+
+class _HurriedStop(threading.Event):
+    """Ends after some pauses of a second or more, which it doesn't wait for."""
+
+    def __init__(self, pauses: int) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+        self._limit = pauses
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is None or timeout < 1:
+            return super().wait(timeout)
+        self.pauses.append(timeout)
+        if len(self.pauses) == self._limit:
+            self.set()
+        return self.is_set()
+
+
+def test_a_name_is_looked_up_without_checking_the_whole_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    checks: list[Database] = []
+
+    def check(index: Database) -> str:
+        checks.append(index)
+        return ""
+
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        monkeypatch.setattr(status, "find_damage", check)
+        worlds.fill(root, {"Plan.md": "---\naliases: [The Plan]\n---\n"})
+        found = engine.view.locate("The Plan", certain=True)
+
+        assert found == "Plan.md"
+    assert checks == []
 
 
 def test_signal_files_do_not_pile_up(tmp_path: Path) -> None:

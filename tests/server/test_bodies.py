@@ -10,9 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from knapper.errors import BadInput
+from knapper.server.http import binding
 from knapper.server.http.binding import RequestArguments
 from knapper.server.security import BodyIntake
 from knapper.tools.context import SCRIPT_PROFILES
@@ -198,6 +200,30 @@ def test_who_goes_away_while_sending_is_not_answered() -> None:
     answered, bodies = intake([{"type": "http.request", "body": b"ab", "more_body": True}, {"type": "http.disconnect"}])
 
     assert (answered, bodies) == ([], [])
+
+
+_DEPTH = binding.count_parameter("depth", "How far.", 0, 9)
+_SCOPE = binding.Parameter(name="scope", doc="What it covers.", kind="object", fields=(_DEPTH,))
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero() -> None:
+    body = b'{"depth": 8.0, "scope": {"depth": 2e0}}'
+    arguments = asyncio.run(binding.read_arguments(posted(body), [_DEPTH, _SCOPE]))
+
+    assert (repr(arguments.integer("depth")), repr(arguments.object("scope").integer("depth"))) == ("8", "2")
+
+
+def test_no_other_fraction_is_taken_for_a_whole_number() -> None:
+    with pytest.raises(BadInput, match="'depth' isn't a number that can be used"):
+        asyncio.run(binding.read_arguments(posted(b'{"depth": 8.5}'), [_DEPTH]))
+
+
+def posted(body: bytes) -> Request:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    scope: Scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "path_params": dict[str, str]()}
+    return Request({**scope, "headers": [(b"content-type", b"application/json")]}, receive)
 
 
 def test_a_word_that_is_no_choice_is_refused_with_the_choices() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from schemathesis.generation import GenerationMode
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from knapper.server.http import openapi
 from knapper.server.http.app import Mount
+from knapper.tools.answers import MAX_OFFSET
 from tests import compiled
 from tests.server import apps, contracts
 
@@ -111,6 +113,37 @@ def test_a_source_that_an_upgrade_has_removed_leads_to_a_restart(
     assert (refused.status_code, refused.json()["code"]) == (503, "restart_needed")
     assert refused.json()["error"].startswith("the source of gone_shapes can't be read any more")
     assert "`knap service restart`" in refused.json()["hint"]
+
+
+def test_the_range_of_a_page_is_described_as_it_is(client: TestClient) -> None:
+    ranges = dict(_page_ranges(client.get("/openapi.json").json()))
+    tools = {f"/tools/{tool['name']}": tool["parameters"] for tool in client.get("/tools").json()["results"]}
+    assert ranges.pop(("/tools/fetch_page", "offset")) == (0, MAX_OFFSET)  # the web is off, which is said first
+    wrong: dict[str, list[bool]] = {}
+    for (path, name), (least, most) in ranges.items():
+        needed = {one: _ARGUMENTS.get(one, "Rain") for one in tools[path].get("required", [])}
+        errors = [
+            str(client.post(path, json={**needed, name: value}).json().get("error"))
+            for value in (least - 1, least, most, most + 1)
+        ]
+        refused = [error.startswith(f"{name} is ") for error in errors]
+        if refused != [True, False, False, True]:
+            wrong[f"{path} {name}"] = refused
+
+    assert len(ranges) > 30
+    assert wrong == {}
+
+
+_ARGUMENTS = {"start_date": "2026-01-01", "end_date": "2026-12-31"}
+
+
+def _page_ranges(document: dict[str, Any]) -> Generator[tuple[tuple[str, str], tuple[int, int]]]:
+    for path, operations in document["paths"].items():
+        if path.startswith("/tools/"):
+            schema = operations["post"]["requestBody"]["content"]["application/json"]["schema"]
+            for name, one in schema["properties"].items():
+                if "minimum" in one:
+                    yield (path, name), (one["minimum"], one["maximum"])
 
 
 @pytest.mark.slow

@@ -8,7 +8,10 @@ from knapper.server import credentials
 from knapper.server.http import page
 from tests.server import apps, chats, live
 
-ANSWERED = ["/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/proposals", "/sessions?limit=1", "/"]
+ANSWERED = [
+    *("/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/proposals", "/sessions?limit=1", "/"),
+    *("/app/notes/Rain.md", "/app/notes/two%0Alines.md"),
+]
 
 
 @pytest.mark.parametrize("path", ANSWERED)

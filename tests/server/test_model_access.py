@@ -190,6 +190,18 @@ def test_a_model_that_does_not_answer_is_told_by_kind(
     assert answer.json()["spent"]["requests"] == 0
 
 
+@pytest.mark.parametrize("path", ["/chat", "/ask", "/runs"])
+def test_a_model_that_a_request_names_wrongly_is_its_mistake_and_no_lack(tmp_path: Path, path: str) -> None:
+    body = {"message" if path == "/chat" else "task": "hi", "model": "nonsense"}
+    with real(tmp_path, ModelSettings(name="ollama:qwen3")) as client:
+        named = client.post(path, json=body)
+    with real(tmp_path, ModelSettings(name="nonsense")) as client:
+        configured = client.post(path, json={**body, "model": ""})
+
+    assert (named.status_code, named.json()["code"]) == (422, "model_name")
+    assert (configured.status_code, configured.json()["code"]) == (503, "model_name")
+
+
 def test_a_limit_of_the_day_holds_for_trials_too(tmp_path: Path) -> None:
     with asking(tmp_path, ModelSettings(name="openai:gpt-4o-mini", day_tokens=1)) as (_, client):
         problems = [client.post("/models/trial", json={}).json()["problem"] for _ in range(2)]

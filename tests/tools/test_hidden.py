@@ -50,6 +50,20 @@ def test_a_link_into_a_hidden_folder_shows_a_client_nothing_and_counts_nothing(t
     assert (pending.stale, pending.pending) == (0, 0)
 
 
+def test_the_size_of_the_index_is_for_those_who_see_all_of_it(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "secret/b.md": "beta\n"})
+    index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
+    index.refresh()
+    policies = [Policy(client="cli"), Policy(client="guest", hidden=("secret/",))]
+    views = [index.view.with_policy(one) for one in policies]
+    contexts = [Context(vault="v", view=one, index=index, open_writer=no_writer, close=index.close) for one in views]
+    with contexts[0]:
+        whole, part = (tools_notes.vault_status(context)["size_bytes"] for context in contexts)
+
+    assert whole > 0
+    assert part == 0
+
+
 def test_a_hidden_note_of_the_same_name_makes_no_link_ambiguous(tmp_path: Path) -> None:
     notes = {"a.md": "[[b]] [[c]]\n", "secret/b.md": "x\n", "open/b.md": "x\n", "open/c.md": "x\n", "z/c.md": "x\n"}
     index = worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder())

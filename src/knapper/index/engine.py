@@ -602,7 +602,7 @@ class Engine:
             checked = self._check_events(None, dt.datetime.now().astimezone())
             if checked is None or not checked.is_current:
                 try:
-                    _ = self.refresh(wait_s=_NAMES_LOCK_WAIT_S)
+                    _ = self.refresh(check=self._is_changed_by_others, wait_s=_NAMES_LOCK_WAIT_S)
                 except ConflictError as error:
                     error.hint = "give the note's path, or wait until the index is written"
                     raise

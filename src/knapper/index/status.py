@@ -60,6 +60,7 @@ class IndexStatus:
     replaced_model: str
     """Whose vectors are being replaced by those of the model, chunk by chunk; empty for none."""
     size_bytes: int
+    """0 for who may not see every file: it would tell how much more there is."""
     complete: bool
     """Whether the whole vault has been read once."""
     built: str
@@ -127,7 +128,7 @@ def read_status(
         skipped=(*skipped_files, *unlisted[:_MAX_LISTED]),
         model=model,
         replaced_model=_find_replaced_model(connection, model) if chunks > embedded and model else "",
-        size_bytes=store.database.size_bytes(),
+        size_bytes=store.database.size_bytes() if allowed is None else 0,
         complete=store.meta("complete") == "1",
         built=store.meta("built"),
         generation=store.generation(),

@@ -23,7 +23,11 @@ _HEARTBEAT_INTERVAL_S = 0.5
 _DOUBT_INTERVAL_S = 10.0
 """How often at most all files are compared because reports may be lost."""
 _RESTART_PAUSE_S = 1.0
-"""Pause before the watch starts over after its reports failed."""
+"""Pause before the watch starts over after its reports failed; it doubles while they fail again and again."""
+_MAX_RESTART_PAUSE_S = 300.0
+_FAILS_AGAIN_S = 60.0
+"""Reports that fail this soon after their start will do so again: watching a vault lists its folders, and the report of
+that fails at a folder whose name isn't valid Unicode."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
 
@@ -59,6 +63,7 @@ def follow_vault(
     """
     if engine.follow_source(stop, on_change, progress):
         return
+    pause = 0.0
     while not stop.is_set():
         # Until *stop* is set, reports fail, or the index's folder is deleted.
         try:
@@ -78,20 +83,25 @@ def follow_vault(
             if taken and _index_paths(engine, taken, on_change):
                 feed.settle(taken)
                 _ = engine.embed(stop=stop)
+            began = time.monotonic()
             try:
                 with engine.followed_by(feed):
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
                     on_change(outcome)
-                    _follow_changes(engine, feed, on_change, stop)
+                    has_failed = _follow_changes(engine, feed, on_change, stop)
             finally:
                 remove_heartbeat(engine.folder)
+        if has_failed:
+            is_repeated = time.monotonic() - began < _FAILS_AGAIN_S
+            pause = min(2 * pause, _MAX_RESTART_PAUSE_S) if pause and is_repeated else _RESTART_PAUSE_S
+            _ = stop.wait(pause)
 
 
 def _follow_changes(
     engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
-) -> None:
-    """Index reported changes, answer readers of other processes, and write heartbeats."""
+) -> bool:
+    """Index reported changes, answer other processes' readers, and write heartbeats; return whether reports failed."""
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
     collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
     while not stop.wait(pause):
@@ -101,7 +111,7 @@ def _follow_changes(
         if is_beat:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
             if not feed.is_intact:
-                return
+                return False
             write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
                 engine.publish(stop=stop)
@@ -109,8 +119,7 @@ def _follow_changes(
             is_growing = bool(feed.collect())
         except RuntimeError:
             # The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again.
-            _ = stop.wait(_RESTART_PAUSE_S)
-            return
+            return True
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since, pause = collected_since or now, _POLL_S
             continue
@@ -124,6 +133,7 @@ def _follow_changes(
         elif not is_beat:
             continue  # looking whether the index is whole takes longer than all else
         _index_waiting(engine, feed, on_change, stop)
+    return False
 
 
 def _index_waiting(

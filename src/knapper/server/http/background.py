@@ -487,9 +487,17 @@ def ended_reply(job: BackgroundJob[FinalT], outcome: Mapping[str, JSONValue], re
     return failed_job_reply(content, error, request)
 
 
-def setup_needed_reply(error: SetupError, request: Request) -> Response:
-    """Reply that something has to be configured first, such as a model."""
-    return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), security.SERVICE_UNAVAILABLE)
+def setup_needed_reply(error: SetupError, request: Request, model: str) -> Response:
+    """Reply that something has to be configured first, such as a model.
+
+    Args:
+        error: What is missing.
+        request: The request to answer.
+        model: What it calls the model. Where that can't be read, the request is wrong, and asking again won't help.
+    """
+    is_callers = bool(model) and error.code == "model_name"
+    status = security.UNPROCESSABLE_CONTENT if is_callers else security.SERVICE_UNAVAILABLE
+    return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -530,6 +538,6 @@ class CallRoutes(Generic[CallT]):
             except SetupError as error:
                 if not self.needs_setup:
                     raise
-                return setup_needed_reply(error, request)
+                return setup_needed_reply(error, request, args.text("model"))
 
         return replace(openapi.bind_route(method, path, self.tag, handle, parameters, content), status=status)

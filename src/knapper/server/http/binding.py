@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from knapper.app import Hub
 from knapper.errors import BadInput, CallerError
-from knapper.jsontypes import JSONValue, is_list, object_or_empty, one_of, strings_in
+from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, one_of, strings_in
 from knapper.server import security, workers
 from knapper.server.reader_process import SEARCH_TOOLS, KnownFreshness
 from knapper.server.readers import KnownState, ReaderPool
@@ -306,9 +306,22 @@ async def read_arguments(request: Request, parameters: Sequence[Parameter]) -> R
     route = ToolRoute(method="GET" if in_query else "POST", path="/", tool="")
     schemas: dict[str, JSONValue] = {parameter.name: {"type": parameter.type} for parameter in parameters}
     raw_values = await read_tool_arguments(route, request, schemas)
-    values = {name: value for name, value in raw_values.items() if name not in request.path_params}
+    sent = {name: value for name, value in raw_values.items() if name not in request.path_params}
+    values = _with_whole_numbers(parameters, sent)
     _check_all(parameters, values)
     return RequestArguments(values=values)
+
+
+def _with_whole_numbers(parameters: Sequence[Parameter], values: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """Take 8.0 for 8: to JSON Schema, and so to the API's document, both are integers."""
+    converted = dict(values)
+    for parameter in parameters:
+        value = converted.get(parameter.name)
+        if parameter.kind == "count" and isinstance(value, float) and value.is_integer():
+            converted[parameter.name] = int(value)
+        elif parameter.kind == "object" and is_object(value):
+            converted[parameter.name] = _with_whole_numbers(parameter.fields, value)
+    return converted
 
 
 def _check_all(parameters: Sequence[Parameter], values: Mapping[str, JSONValue]) -> None:

@@ -19,12 +19,14 @@ from starlette.routing import BaseRoute
 from knapper import __version__
 from knapper.agents.events import BaseEvent
 from knapper.errors import StorageError
-from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence
+from knapper.jsontypes import JSONValue, Record, is_list, is_object, is_sequence, object_or_empty
 from knapper.server import security, workers
 from knapper.server.http import binding
 from knapper.server.http.binding import BoundRoute, Parameter, RequestArguments, ToolRoute
 from knapper.tools import registry
+from knapper.tools.answers import MAX_OFFSET
 from knapper.tools.registry import ToolTable
+from knapper.tools.shapes import MAX_RESULTS
 
 ERROR_SCHEMA_NAME: Final = "Error"
 TOKEN_SCHEME: Final = "token"  # noqa: S105 - the name of a scheme in the document
@@ -52,6 +54,11 @@ _IF_NONE_MATCH: Final[Mapping[str, JSONValue]] = {
     "schema": {"type": "string"},
     "description": "The ETag of a reply that is at hand already.",
 }
+_PAGE_RANGES: Final[Mapping[str, Mapping[str, JSONValue]]] = {
+    "limit": {"minimum": 1, "maximum": MAX_RESULTS},
+    "offset": {"minimum": 0, "maximum": MAX_OFFSET},
+}
+"""Of the parameters that choose a page. Only this document has them: models that are shown tools seldom need them."""
 _OPENAPI_VERSION: Final = "3.1.0"
 _SCHEMA_REF: Final = "#/components/schemas/"
 _JSON: Final = "application/json"
@@ -108,7 +115,8 @@ def describe_tool_route(
     """
     row = table.find(route.tool)
     definitions: dict[str, JSONValue] = {}
-    parameter_schema = _extract_definitions(table.parameters(row, vaults=vaults), f"{row.name}.", definitions)
+    parameters = _add_page_ranges(table.parameters(row, vaults=vaults))
+    parameter_schema = _extract_definitions(parameters, f"{row.name}.", definitions)
     answer_schema = _extract_definitions(registry.answer_schema(row), f"{row.name}.", definitions)
     words = route.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
     described: dict[str, Any] = {
@@ -142,6 +150,16 @@ def describe_tool_route(
             "content": {_JSON: {"schema": body_schema}},
         }
     return described, definitions
+
+
+def _add_page_ranges(parameters: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    properties = object_or_empty(parameters["properties"])
+    ranges = _PAGE_RANGES if "offset" in properties else {}
+    ranged: dict[str, JSONValue] = {
+        name: {**schema, **ranges[name]} if name in ranges and is_object(schema) else schema
+        for name, schema in properties.items()
+    }
+    return {**parameters, "properties": ranged}
 
 
 def _tool_parameters(route: ToolRoute, parameter_schema: Mapping[str, Any]) -> list[dict[str, Any]]:

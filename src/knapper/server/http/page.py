@@ -20,6 +20,7 @@ from knapper.jsontypes import is_object, loads, object_or_empty
 from knapper.server import security
 from knapper.server.credentials import SESSION_MAX_AGE_S, BrowserSession, BrowserSessions
 from knapper.server.http.app import Mount
+from knapper.server.http.binding import BoundRoute
 from knapper.server.security import FindToken
 
 PAGE_FOLDER: Final = Path(__file__).parents[2] / "data" / "page"
@@ -295,7 +296,7 @@ def mount_page(sessions: BrowserSessions, vaults: Sequence[str] = ()) -> Mount:
 
     routes = [
         Route(PAGE_PATH, index, methods=["GET"], include_in_schema=False),
-        Route(f"{APP_PATH}{{address:path}}", index, methods=["GET"], include_in_schema=False),
+        BoundRoute("GET", f"{APP_PATH}{{address:path}}", index),  # a note's name may hold a line's end
         Route(SESSION_PATH, _make_sign_in(sessions, vaults), methods=["POST"], include_in_schema=False),
         Route(SESSION_PATH, show_session, methods=["GET"], include_in_schema=False),
         Route(SESSION_PATH, sign_out, methods=["DELETE"], include_in_schema=False),

@@ -588,6 +588,7 @@ class VaultStatus(TypedDict):
     replaced_model: str
     """The model whose vectors those of this one are replacing; empty for none."""
     size_bytes: int
+    """Of the index; 0 for clients that may not see every file."""
     index_incomplete: bool
     stale: int
     """Changed files that aren't in the index yet, of those that could be checked."""
