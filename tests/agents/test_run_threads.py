@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
 
 import pytest
 
@@ -45,6 +46,27 @@ def test_cancelling_waits_for_what_the_work_still_has_to_keep() -> None:
 
     assert asyncio.run(cancelled())
     assert kept == ["kept"]
+
+
+def test_work_that_is_cancelled_twice_before_it_begins_doesnt_go_on() -> None:
+    door = threading.Event()
+
+    def work() -> Coroutine[object, object, None]:
+        assert door.wait(60)
+        return asyncio.sleep(60)
+
+    async def cancelled() -> bool:
+        task = asyncio.create_task(runs.run_in_thread(work, "twice"))
+        for _ in range(2):
+            await asyncio.sleep(0.01)
+            _ = task.cancel()
+        _ = await asyncio.wait({task})
+        (thread,) = [one for one in threading.enumerate() if one.name == "twice"]
+        door.set()
+        await asyncio.to_thread(thread.join, 5)
+        return not thread.is_alive()
+
+    assert asyncio.run(cancelled())
 
 
 def test_work_that_blocks_holds_up_nobody_here() -> None:

@@ -268,15 +268,19 @@ async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -
         with contextlib.suppress(RuntimeError):  # the same
             _ = outer.call_soon_threadsafe(ended.set_result, task)
 
-    threading.Thread(target=lambda: asyncio.run(watched()), name=name, daemon=True).start()
-    try:
-        task = await asyncio.shield(ended)
-    except asyncio.CancelledError:
-        inner, task = await begun
+    def cancel(one: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]]) -> None:
+        inner, task = one.result()
         with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
             _ = inner.call_soon_threadsafe(task.cancel)
+
+    threading.Thread(target=lambda: asyncio.run(watched()), name=name, daemon=True).start()
+    try:
+        return (await asyncio.shield(ended)).result()
+    except asyncio.CancelledError:
+        # Not awaited: a second cancellation, before the work has begun, would leave it going.
+        begun.add_done_callback(cancel)
         _ = await asyncio.wait({ended})
+        task = ended.result()
         if not task.cancelled():
             _ = task.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
         raise
-    return task.result()
