@@ -17,7 +17,7 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.model import names
 from knapper.app.chats import VaultChats
 from knapper.app.open_clients import ModelOpeners
-from knapper.config.sections import ModelSettings
+from knapper.config.sections import AgentSettings, ModelSettings, ScoutAgentSettings
 from knapper.errors import SetupError
 from tests.agents import scripted
 from tests.agents.scripted import Model
@@ -53,9 +53,9 @@ def asking(
 
 
 @contextlib.contextmanager
-def real(base: Path, model: ModelSettings) -> Generator[TestClient]:
+def real(base: Path, model: ModelSettings, **more: Any) -> Generator[TestClient]:  # noqa: ANN401 - other sections
     with apps.world(base) as world:
-        world.hub.settings = replace(world.settings, model=model)
+        world.hub.settings = replace(world.settings, model=model, **more)
         with world.client(world.token("page"), chats.jobs(world.hub, world.stop)) as client:
             yield client
 
@@ -200,6 +200,14 @@ def test_a_model_that_a_request_names_wrongly_is_its_mistake_and_no_lack(tmp_pat
 
     assert (named.status_code, named.json()["code"]) == (422, "model_name")
     assert (configured.status_code, configured.json()["code"]) == (503, "model_name")
+
+
+def test_a_model_of_the_configuration_that_cant_be_read_is_no_mistake_of_a_request(tmp_path: Path) -> None:
+    section = AgentSettings(scout=ScoutAgentSettings(model="nonsense"))
+    with real(tmp_path, ModelSettings(name="ollama:qwen3"), agents=section) as client:
+        told = client.post("/ask", json={"task": "hi", "model": "ollama:llama3"})
+
+    assert (told.status_code, told.json()["code"]) == (503, "model_name")
 
 
 def test_a_limit_of_the_day_holds_for_trials_too(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from knapper.agents.model import names
 from knapper.app import schedules
 from knapper.app.open_clients import OpenClients
 from knapper.errors import SetupError, StorageError
@@ -495,9 +496,18 @@ def setup_needed_reply(error: SetupError, request: Request, model: str) -> Respo
         request: The request to answer.
         model: What it calls the model. Where that can't be read, the request is wrong, and asking again won't help.
     """
-    is_callers = bool(model) and error.code == "model_name"
+    is_callers = bool(model) and error.code == "model_name" and not _is_readable(model)
     status = security.UNPROCESSABLE_CONTENT if is_callers else security.SERVICE_UNAVAILABLE
     return security.JsonReply(logs.redact_error(request.scope, error).as_dict(), status)
+
+
+def _is_readable(model: str) -> bool:
+    """Return whether a model's name can be read; where it can, another one's can't, such as the scout's."""
+    try:
+        _ = names.parse_model_name(model)
+    except SetupError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
