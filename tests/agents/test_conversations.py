@@ -324,6 +324,19 @@ def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Con
     assert (after_failure, talks.store.history(session)[0].upto) == (0, 3)  # the server may answer the next time
 
 
+def test_a_beginning_that_is_too_long_for_the_model_is_left_out_once(talks: Conversations) -> None:
+    session = talks.route(None).id
+    long = Model([["answer " * 400]])
+    for text in ("one", "two"):
+        _ = say(talks, scripted.chat(long), session, text)
+    with protocol.serving(Reply(status=413), Reply(parts=["Well."])) as server:
+        model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
+        first = scripted.done(say(talks, scripted.chat(model, context_tokens=500), session, "three"))
+
+    assert str(first.notes[0]).startswith(f"{BEGINNING_LEFT_OUT}: scripted: ")
+    assert talks.store.history(session)[0].upto == 2
+
+
 def test_a_summary_that_cannot_be_stored_is_paid_for(talks: Conversations, tmp_path: Path) -> None:
     meter = open_meter(tmp_path, SpendingLimits(), lambda: NOW)
     session = talks.route(None).id

@@ -229,8 +229,10 @@ class Conversations:
         except StorageError:
             # It is recorded with the turn's own cost, where the error is reported.
             spent.incr(used)
-        # A server that fails may answer the next message, and has used nothing; a model may write nothing again.
-        if not isinstance(failure, ModelAPIError | FallbackExceptionGroup):
+        # A server that fails may answer the next message, and has used nothing; a model may write nothing again, and
+        # what is too long for it now only grows.
+        may_come = isinstance(failure, ModelAPIError | FallbackExceptionGroup) and not usage.is_too_long(failure)
+        if not may_come:
             head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
             await asyncio.to_thread(self.store.sum_up, session_id, head)
         why = f": {usage.convert_model_error(failure, chat.name).message}" if failure else ""
