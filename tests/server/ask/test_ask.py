@@ -436,3 +436,10 @@ def test_a_waiting_run_is_answered_from_the_command_line_and_its_session_keeps_t
 
     assert (code, shown["state"], shown["run_id"]) == (0, "complete", run_id)
     assert [one["content"] for one in kept] == ["rain?", "Now it snows."]
+
+
+def test_what_is_missing_is_told_before_a_vault_is_looked_for(tmp_path: Path) -> None:
+    with chats.asking(tmp_path, tasks.answering().open) as client:
+        told = client.post("/ask", json={"vault": "nowhere"})
+
+    assert (told.status_code, told.json()["error"]) == (422, "'task' is needed")

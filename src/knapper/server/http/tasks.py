@@ -447,7 +447,6 @@ class _PipelineCall:
 
     async def _begin_task(self) -> BackgroundJob[PipelineOutcome]:
         args = self.args
-        check_task_or_answer(args)
         if args.flag("debug") is True:
             security.check_person(self.pipelines.chats.chats.hub.settings, self.request.scope, "see a model's prompts")
         run_id, model = args.text("run_id"), args.text("model")
@@ -529,13 +528,15 @@ class _PipelineCall:
         return {"results": [run.as_dict() for run in await list_waiting_runs(self.service, self.pipelines)]}
 
 
-def _bind_calls(service: JobService, tag: str, *, needs_setup: bool = False) -> CallRoutes[_PipelineCall]:
+def _bind_calls(service: JobService, tag: str, *, starts_tasks: bool = False) -> CallRoutes[_PipelineCall]:
     async def open_call(request: Request, args: RequestArguments) -> _PipelineCall:
+        if starts_tasks:
+            check_task_or_answer(args)  # before a vault is opened in vain
         client_pipelines = await service.client_pipelines(security.client_of(request.scope), args.text("vault"))
         named = RequestArguments(values={**args.values, **request.path_params})
         return _PipelineCall(service=service, pipelines=client_pipelines, args=named, request=request)
 
-    return CallRoutes(tag=tag, open_call=open_call, needs_setup=needs_setup)
+    return CallRoutes(tag=tag, open_call=open_call, needs_setup=starts_tasks)
 
 
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
@@ -555,7 +556,7 @@ def task_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of tasks."""
     streamed = (*TASK_PARAMETERS, background.WAIT_PARAMETER)
     switch_parameters = (*SWITCH_PARAMETERS, VAULT_PARAMETER)
-    route, start = _bind_calls(service, "ask").route, _bind_calls(service, "ask", needs_setup=True).route
+    route, start = _bind_calls(service, "ask").route, _bind_calls(service, "ask", starts_tasks=True).route
     return (
         start("POST", "/ask", _PipelineCall.carry_out_task, OUTCOME_CONTENT, TASK_PARAMETERS),
         start("POST", "/ask/stream", _PipelineCall.stream_task, TASK_STREAM_CONTENT, streamed),
