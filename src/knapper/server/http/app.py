@@ -414,7 +414,8 @@ class KnapperAPI(Starlette):
             def write() -> Response:
                 return security.JsonReply(self._document(tuple(hub.names_for(client))))
 
-            return await threads.run("read", write)
+            # The first one takes seconds, for which others wait; no reading should wait with them.
+            return await threads.run("long", write)
 
         self.router.routes.append(BoundRoute("GET", DOCUMENT_PATH, show_document))
 
