@@ -542,6 +542,22 @@ def built_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("config", "built_plugin")
+def test_what_is_in_the_place_of_the_plugin_fails_setup_only_where_the_plugin_is_asked_for(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = vault / ".obsidian" / "plugins" / "knapper"
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text('{"id": "another"}', encoding="utf-8")
+    unasked = main.run(["setup", "--vault", str(vault), "--json"])
+    row = next(row for row in json.loads(capsys.readouterr().out)["steps"] if row["step"] == "plugin")
+    asked = main.run(["setup", "--vault", str(vault), "--plugin", "--json"])
+
+    assert (unasked, row["state"]) == (0, "skipped")
+    assert row["text"] != "no plugin"
+    assert asked == 3
+
+
+@pytest.mark.usefixtures("config", "built_plugin")
 def test_the_plugin_is_installed_switched_on_and_paired_when_named(
     vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,12 +127,19 @@ def test_a_configured_vault_whose_folder_is_gone_is_named(two_vaults: Path) -> N
         _ = settings.vault
 
 
-@pytest.mark.parametrize(("named", "told"), [("hmoe", "no vault and no folder 'hmoe'"), ("home", "vault 'home' isn't")])
-def test_a_hub_takes_no_other_vault_in_the_place_of_one_that_is_named(two_vaults: Path, named: str, told: str) -> None:
+def test_a_hub_takes_no_other_vault_in_the_place_of_one_that_is_named(two_vaults: Path) -> None:
     (two_vaults / "home").rmdir()
+    named = config.load({"default_vault": "home"}, cwd=two_vaults)
 
-    with pytest.raises(SetupError, match=told):
-        Hub(config.load({"default_vault": named}, cwd=two_vaults))
+    with pytest.raises(SetupError, match="no vault and no folder 'hmoe'"):
+        Hub(config.load({"default_vault": "hmoe"}, cwd=two_vaults))
+    with pytest.raises(SetupError, match="vault 'home' isn't"):
+        Hub(named, only=True)
+    with Hub(named) as hub:
+        assert hub.vaults == ("home", "work")
+        assert hub.context(client="cli", vault="work").vault == "work"
+        with pytest.raises(SetupError, match="vault 'home' isn't"):
+            hub.context(client="cli")
     with Hub(config.load(cwd=two_vaults)) as hub:
         assert hub.vaults == ("work", "home")
 

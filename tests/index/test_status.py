@@ -98,3 +98,12 @@ def test_the_status_says_which_model_is_replaced() -> None:
 
     assert "model   now; it replaces before, and words alone find what waits" in replacing
     assert "replaces" not in render_status({**answer, "replaced_model": ""}, places)
+    assert "index   i, 9 B\n" in replacing
+
+
+def test_a_size_that_is_not_told_is_not_shown_as_nothing() -> None:
+    counts: dict[str, object] = {"notes": 1, "files": 1, "chunks": 4, "embedded": 2, "pending": 2, "size_bytes": 0}
+    counts |= {"model": "", "index_incomplete": True, "built": "", "skipped": [], "problems": 0, "indexing": False}
+    answer = cast("VaultStatus", {**counts, "replaced_model": ""})
+
+    assert "index   i\n" in render_status(answer, {"vault": "v", "index": "i"})

@@ -50,11 +50,12 @@ class Running:
 
 
 @contextmanager
-def serving(vault: Path, *args: str, config: str = "", home: Path) -> Generator[Running]:
-    """Serve a vault at a free port."""
+def serving(vault: Path | None, *args: str, config: str = "", home: Path) -> Generator[Running]:
+    """Serve a vault at a free port, or those of the configuration."""
     (home / "config.toml").write_text(config, encoding="utf-8")
     env = {**os.environ, "KNAP_EMBEDDINGS": "none"}  # noqa: TID251  # a process of its own gets this one's environment
-    command = [*KNAP, "--vault", str(vault), "serve", "--port", "0", *args]
+    named = ["--vault", str(vault)] if vault else []
+    command = [*KNAP, *named, "serve", "--port", "0", *args]
     with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8", env=env) as process:
         assert process.stderr is not None
         try:

@@ -286,8 +286,28 @@ def test_a_vault_whose_folder_is_missing_is_named_at_the_start(vault: Path, tmp_
     )
 
 
-def test_a_service_waits_for_the_folder_of_the_default_vault(vault: Path, tmp_path: Path, own_home: Path) -> None:
+def test_a_service_serves_other_vaults_while_the_folder_of_the_default_one_is_missing(
+    vault: Path, tmp_path: Path, own_home: Path
+) -> None:
     text = f"default_vault = 'gone'\n[vaults.here]\npath = '{vault}'\n[vaults.gone]\npath = '{tmp_path / 'x'}'\n"
+
+    with servers.serving(None, "--as-service", config=text, home=own_home) as server, server.client() as client:
+        other = client.get("/search", params={"query": "water", "vault": "here"})
+        refused = client.get("/search", params={"query": "water"})
+        (tmp_path / "x").mkdir()
+        (tmp_path / "x" / "late.md").write_text("water\n", encoding="utf-8")
+        found = client.get("/search", params={"query": "water"})
+        _ = server.stop()
+
+    assert other.status_code == 200
+    assert (refused.status_code, refused.json()["code"]) == (503, "vault_missing")
+    assert [hit["source"] for hit in found.json()["results"]] == ["late.md"]
+
+
+def test_a_service_waits_for_a_default_vault_that_is_not_configured(
+    vault: Path, tmp_path: Path, own_home: Path
+) -> None:
+    text = f"default_vault = '{tmp_path / 'x'}'\n[vaults.here]\npath = '{vault}'\n"
     (own_home / "config.toml").write_text(text, encoding="utf-8")
     env = {**os.environ, "KNAP_EMBEDDINGS": "none"}  # noqa: TID251  # a process of its own gets this one's environment
 
@@ -298,4 +318,5 @@ def test_a_service_waits_for_the_folder_of_the_default_vault(vault: Path, tmp_pa
         printed = process.stderr.readline()
         process.terminate()
 
-    assert printed.endswith("of the vault 'gone' isn't there; waiting until that has changed\n")
+    assert printed.endswith("waiting until that has changed\n")
+    assert f"there is no vault and no folder '{tmp_path / 'x'}'" in printed

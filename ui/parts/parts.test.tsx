@@ -179,5 +179,9 @@ describe("words", () => {
     render(<Told text="is `knap serve` running?" />, root);
 
     expect(root.innerHTML).toBe("Is <code>knap serve</code> running?");
+
+    render(<Told text="no file 'a`b.md' is there" />, root);
+
+    expect(root.innerHTML).toBe("No file 'a`b.md' is there");
   });
 });

@@ -140,7 +140,7 @@ export function Notice({ tone = "info", children }: NoticeProps): JSX.Element {
 
 /** A message of the server as a sentence; what stands in backticks, such as a command, is code. */
 export function Told({ text }: { text: string }): JSX.Element {
-  return <>{sentence(text).split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
+  return <>{sentence(text).split(/`([^`]+)`/).map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
 }
 
 /** What went wrong in the view it stands in, and what helps. */

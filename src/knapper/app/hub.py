@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from knapper.config import Vault, declarations
+from knapper.config import declarations, loading
 from knapper.errors import BadInput, KnapError, NotFound, SetupError
 from knapper.system import private
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature, page_places
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from knapper.app.vault import OpenedVault
     from knapper.changes.writer import SubmitOptions, Writer
     from knapper.codemode.sandbox.pool import WorkerPool
-    from knapper.config import ClientSettings, Settings
+    from knapper.config import ClientSettings, Settings, Vault
     from knapper.tools.context import Context, Rights
     from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
@@ -242,14 +242,13 @@ class Hub(contextlib.AbstractContextManager["Hub", None]):
             reads_only: Leave changes that were cut short to another process, such as the one that began this.
 
         Raises:
-            SetupError: There is no vault, or the one that is named isn't there, or the client may open none.
+            SetupError: There is no vault, or the one that is named is unknown, or the client may open none.
         """
-        choice = settings.choice
         vaults = () if only else settings.vaults
-        if isinstance(choice, Vault):
-            vaults = (choice, *(vault for vault in vaults if vault.path != choice.path))
-        elif settings.default_vault or not vaults:  # another one mustn't take the place of a vault that is named
-            raise choice
+        # Another one mustn't take the place of a vault that is named: while its folder is missing, its calls fail.
+        first = settings.usual_vault if vaults else settings.vault
+        if first is not None:
+            vaults = (first, *(vault for vault in vaults if vault.path != first.path))
         if client:
             vaults = tuple(vault for vault in vaults if settings.client(client).may_open(vault.name))
             if not vaults:
@@ -330,7 +329,7 @@ class Hub(contextlib.AbstractContextManager["Hub", None]):
 
         Raises:
             NotFound: There is no vault of that name.
-            SetupError: Its state folder lies inside it.
+            SetupError: Its folder isn't there (code ``vault_missing``), or its state folder lies inside it.
             StorageError: Its index can't be opened.
         """
         name = vault or self._names[0]
@@ -342,6 +341,8 @@ class Hub(contextlib.AbstractContextManager["Hub", None]):
         with self._lock:
             opened = self._opened.get(name)
             if opened is None:
+                if isinstance(missing := loading.check_vault_folder(vault_config), SetupError):
+                    raise missing
                 opened = self._opened[name] = OpenedVault(self.settings, vault_config, reads_only=self._reads_only)
                 self._stack.callback(opened.close)
         return opened

@@ -340,7 +340,7 @@ def check_vault_folder(vault: Vault) -> Vault | SetupError:
     problem = "is a file" if _is_file(vault.path) else "isn't there"
     return SetupError(
         f"the folder {vault.path} of the vault '{vault.name}' {problem}",
-        code="no_vault",
+        code="vault_missing",
         hint="correct its path in the configuration; `knap config path` shows where that is",
     )
 

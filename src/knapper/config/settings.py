@@ -313,6 +313,20 @@ class Settings(SettingsSection):
         return self.choice
 
     @property
+    def usual_vault(self) -> Vault | None:
+        """Return what a call to several vaults means that names none, though its folder may be missing just now.
+
+        None where nothing is chosen: the first one of the configuration is meant.
+
+        Raises:
+            SetupError: One is named that isn't configured, and no folder either.
+        """
+        if isinstance(self.choice, SetupError) and self.default_vault:
+            configured = next((vault for vault in self.vaults if vault.name == self.default_vault), None)
+            return configured or self.vault
+        return self.choice if isinstance(self.choice, Vault) else None
+
+    @property
     def paired(self) -> PairedClients:
         """Return the clients that were paired, as they are at each look."""
         return open_paired(self.state_dir)

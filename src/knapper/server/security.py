@@ -62,8 +62,9 @@ _STATUS_BY_CODE: Final = {
     "internal": INTERNAL_SERVER_ERROR,
     "busy": SERVICE_UNAVAILABLE,
     "stopping": SERVICE_UNAVAILABLE,
+    "vault_missing": SERVICE_UNAVAILABLE,  # such as a disk that is mounted later
 }
-"""Codes of this surface's own; they are raised nowhere else, but for ``invalid_json``, which means the same there."""
+"""Codes of this surface's own, but for ``vault_missing``, and for ``invalid_json``, which means the same elsewhere."""
 _STATUS_BY_CLASS: Final[tuple[tuple[type[KnapError], int], ...]] = (
     (NotFound, NOT_FOUND),
     (CallerError, UNPROCESSABLE_CONTENT),
@@ -82,7 +83,7 @@ DOCUMENTED_STATUSES: Final = {
     UNSUPPORTED_MEDIA_TYPE: "The body isn't JSON.",
     UNPROCESSABLE_CONTENT: "An argument can't be used as it is.",
     TOO_MANY_REQUESTS: "The client asks too often; `Retry-After` says when to go on.",
-    SERVICE_UNAVAILABLE: "The server has too much to do, stops, or can't use its disk.",
+    SERVICE_UNAVAILABLE: "The server has too much to do, stops, or can't use its disk or the vault's folder.",
 }
 """What each documented error status means, for every route that takes a token."""
 

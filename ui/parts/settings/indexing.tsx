@@ -177,7 +177,7 @@ function Standing({ status }: { status: Status }): JSX.Element {
         ) : (
           "Not indexed yet"
         )}{" "}
-        · {bytes(status.size_bytes)} · embeddings: {status.model || "nothing"}
+        {status.size_bytes ? `· ${bytes(status.size_bytes)} ` : ""}· embeddings: {status.model || "nothing"}
       </p>
       {missing.length > 0 && (
         <Notice tone="warning">

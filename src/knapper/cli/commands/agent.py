@@ -43,7 +43,7 @@ def command(
         return chat.run_agent(
             global_options, config, name, model=model, may_apply=may_apply, caps=chat.TurnCaps(**caps)
         )
-    with app.open_hub(config) as hub:
+    with app.open_hub(config, only=bool(global_options.vault)) as hub:
         stages, problems = clients.open_stages(hub).all()
     rows: list[JSONValue] = [{"name": one.name, "summary": one.summary} for one in stages]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}

@@ -108,11 +108,10 @@ def _read_settings(global_options: GlobalOptions, own: ServeOptions, log_file: P
 
     def read() -> Settings:
         settings = setup.read_settings(global_options)
-        if settings.default_vault:
-            _ = settings.vault  # raises if it isn't there
+        _ = settings.vault if global_options.vault else settings.usual_vault  # raises if it isn't there
         return settings
 
-    return _wait_for(read, {"no_vault"}, log_file) if own["as_service"] else read()
+    return _wait_for(read, {"no_vault", "vault_missing"}, log_file) if own["as_service"] else read()
 
 
 def _bind_socket(settings: Settings, own: ServeOptions, log_file: Path | None) -> socket.socket:

@@ -110,7 +110,8 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
         "notes": f"{answer['notes']}, and {others} other files",
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
         "model": f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only",
-        "index": f"{places['index']}, {format_size(answer['size_bytes'])}",
+        # Where notes are hidden from everybody, its size isn't told.
+        "index": places["index"] + (f", {format_size(answer['size_bytes'])}" if answer["size_bytes"] else ""),
         "state": state,
         **({"shared": places["shared"]} if "shared" in places else {}),
         **({"server": places["server"]} if "server" in places else {}),
