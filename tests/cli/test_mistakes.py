@@ -1,5 +1,6 @@
 """What is said to who mistypes something, or forgets it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,25 @@ def test_a_link_to_read_is_told_how_to_name_a_section(
 
     assert code == 2
     assert lines[1] == "hint: a section is named by itself: `knap read 'Garden' --section 'Watering'`"
+
+
+def test_an_undo_of_a_proposal_that_waits_says_how_to_decide_it(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "edit", "Garden.md", "Garden", "Yard", "--propose", "--json"])
+    proposal = str(json.loads(capsys.readouterr().out)["proposal_id"])
+    waiting = [
+        told(capsys, vault, "undo", "--proposal", proposal, *more) for more in ((), ("--dry-run",), ("--partial",))
+    ]
+    main.run(["-v", str(vault), "edits", "reject", proposal, "-q"])
+    rejected = told(capsys, vault, "undo", "--proposal", proposal)
+
+    expected = [
+        f"error: the proposal '{proposal}' still waits: it has changed nothing that could be undone",
+        f"hint: a person decides: `knap edits accept {proposal}`, or `reject` in place of `accept`",
+    ]
+    assert waiting == [(2, expected)] * 3
+    assert rejected[1][0] == f"error: there is nothing to undo of the proposal '{proposal}'"
 
 
 def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
