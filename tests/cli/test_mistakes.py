@@ -182,6 +182,16 @@ def test_an_undo_of_a_proposal_that_waits_says_how_to_decide_it(
     assert rejected[1][0] == f"error: there is nothing to undo of the proposal '{proposal}'"
 
 
+def test_a_preset_takes_no_note_that_isnt_there(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = told(capsys, vault, "presets", "save", "mine", "--add", "Garden", "--add", "Gardn.md")
+    main.run(["-v", str(vault), "presets", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+
+    assert (code, lines[0]) == (2, "error: no file 'Gardn.md' in the vault")
+    assert "Garden.md" in lines[1]
+    assert listed["total"] == 0
+
+
 def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (vault / "Garden.md").write_text("a red red red rose\nred\n", encoding="utf-8")
     _, several = told(capsys, vault, "edit", "Garden.md", "red", "blue")
