@@ -63,6 +63,7 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
             "did you mean 'changed'?",
         ),
         (["history", "--kind", "zzz"], "invalid value for '--kind': 'zzz' is not one of", "`knap history --help`"),
+        (["vaults"], "there is no command 'vaults'", "`knap config` shows the vaults, `knap setup --vault FOLDER`"),
         (["delete", "Garden.md"], "there is no command 'delete'", "did you mean 'rm'?"),
         (["history", "Garden.md"], "got unexpected extra argument (Garden.md)", "a note or folder is named by --note"),
         (["run", "resme", "r1"], "there is no command 'knap run resme'", "did you mean 'resume'?"),
