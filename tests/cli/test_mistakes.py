@@ -108,7 +108,11 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         (["undo", "\udcf6"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
         (["log", "--client", "\udcf6"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
         (["tags", "rename", "\udcf6", "x"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
-        (["schedule", "add"], "missing argument '{weekly-review}'. Choose from: weekly-review", "`knap schedule add"),
+        (
+            ["schedule", "add"],
+            "missing argument 'AGENT'. Give an agent's name, such as weekly-review",
+            "`knap schedule",
+        ),
         (["undo", "c1"], "no change 'c1' in the journal", "`knap log` lists"),
         (["sessions", "show", "s1"], "there is no session 's1'", "`knap sessions` lists"),
         (["edits", "show", "p1"], "no proposal 'p1'", "`knap edits list --all` lists"),
