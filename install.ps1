@@ -50,6 +50,11 @@ function Assert-Known([string[]]$Given) { # before anything is done
         if ($valued -cnotcontains $name) { throw "'$($Given[$at])' isn't known; nothing was installed; the first lines of install.ps1 say what there is" }
         if ($null -eq $value) { $at++ }
         if ($at -ge $Given.Count) { throw "$name needs a value; nothing was installed" }
+        if (@("--vault", "-v") -cnotcontains $name) { continue }
+        if ($null -eq $value) { $value = $Given[$at] } # one without a separator may be the name of a configured vault
+        if ($value -match "^[^~].*[\\/]" -and -not (Test-Path -LiteralPath $value -PathType Container)) {
+            throw "there is no folder $value; nothing was installed"
+        }
     }
 }
 

@@ -40,7 +40,29 @@ refuse() { # WHY: nothing has been done yet
   exit 2
 }
 
-dry=0 venv_only=0 what=. rest=()
+has_settings() { # true where vaults may be configured, which --vault can name
+  local file
+  for file in "$config" "${KNAP_CONFIG:-}" "${XDG_CONFIG_HOME:-$HOME/.config}/knapper/config.toml" \
+    "$HOME/Library/Application Support/knapper/config.toml"; do
+    [ ! -f "$file" ] || return 0
+  done
+  return 1
+}
+
+check_vault() { # NAME|FOLDER: what setup would refuse only after everything was installed
+  local folder=$1
+  case $folder in
+    "" | "~"[!/]*) return 0 ;; # setup looks at these
+    "~" | "~/"*) folder=$HOME${folder#"~"} ;;
+    /*) ;;
+    *) folder=$here/$folder ;;
+  esac
+  [ ! -d "$folder" ] || return 0
+  case $1 in */*) ;; *) ! has_settings || return 0 ;; esac
+  refuse "there is no folder $folder"
+}
+
+dry=0 venv_only=0 what=. vault="" config="" rest=()
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) usage && exit ;;
@@ -51,16 +73,19 @@ while [ $# -gt 0 ]; do
       -y | --yes | -q | --quiet | -yq | -qy) rest+=("$1") ;;
     --model | --client | --port | --interval | --state-dir | --vault | --config | --env-file | -v)
       [ $# -gt 1 ] || refuse "$1 needs a value"
+      case $1 in --vault | -v) vault=$2 ;; --config) config=$2 ;; esac
       rest+=("$1" "$2")
       shift
       ;;
     --model=* | --client=* | --port=* | --interval=* | --state-dir=* | --vault=* | --config=* | --env-file=* | -v?*)
+      case $1 in --vault=*) vault=${1#*=} ;; -v*) vault=${1#-v} ;; --config=*) config=${1#*=} ;; esac
       rest+=("$1")
       ;;
     *) refuse "'$1' isn't known" ;;
   esac
   shift
 done
+check_vault "$vault"
 
 case $what in . | /*) ;; *) what=$here/$what ;; esac
 [ -e "$what" ] || { say "there is no $what" >&2 && exit 1; }

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from knapper.changes.disk import repair, storage
 from knapper.changes.proposals import taint
 from knapper.changes.proposals.taint import Reader, Taints
-from knapper.errors import RefusedError
+from knapper.errors import RefusedError, StorageError
 from knapper.vault import access
 
 
@@ -33,6 +34,24 @@ def test_who_read_foreign_text_is_remembered_after_a_restart(tmp_path: Path, tai
         ("mcp", "session-1", "https://example.org")
     ]
     other.shut()
+
+
+@pytest.mark.parametrize("run", ["", "session-1"])
+def test_an_emptied_list_is_damage_and_one_that_was_never_made_is_none(tmp_path: Path, run: str) -> None:
+    path = tmp_path / taint.FILE
+    path.touch()  # as a process leaves it that is killed before it makes the tables
+    taints = taint.open_taints(tmp_path)
+    taints.mark("mcp", run, "Clippings/a.md")
+    taints.shut()
+    path.write_bytes(b"")
+
+    with pytest.raises(StorageError, match="is empty, although it was in use") as refused:
+        taint.open_taints(tmp_path)
+    assert "begins a new one, as there is no backup" in refused.value.hint
+    assert storage.find_damage(path) == refused.value.message
+    assert repair.repair(path).outcome == "new"
+    path.touch()
+    taint.open_taints(tmp_path).shut()
 
 
 def test_all_clients_of_a_run_share_what_one_has_read_and_other_runs_do_not(taints: Taints) -> None:

@@ -1,5 +1,6 @@
 """What is said to who mistypes something, or forgets it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,7 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
             "did you mean 'changed'?",
         ),
         (["history", "--kind", "zzz"], "invalid value for '--kind': 'zzz' is not one of", "`knap history --help`"),
+        (["vaults"], "there is no command 'vaults'", "`knap config` shows the vaults, `knap setup --vault FOLDER`"),
         (["delete", "Garden.md"], "there is no command 'delete'", "did you mean 'rm'?"),
         (["history", "Garden.md"], "got unexpected extra argument (Garden.md)", "a note or folder is named by --note"),
         (["run", "resme", "r1"], "there is no command 'knap run resme'", "did you mean 'resume'?"),
@@ -106,7 +108,11 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         (["undo", "\udcf6"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
         (["log", "--client", "\udcf6"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
         (["tags", "rename", "\udcf6", "x"], "the argument '\\udcf6' isn't valid Unicode", "give it as UTF-8 text"),
-        (["schedule", "add"], "missing argument '{weekly-review}'. Choose from: weekly-review", "`knap schedule add"),
+        (
+            ["schedule", "add"],
+            "missing argument 'AGENT'. Give an agent's name, such as weekly-review",
+            "`knap schedule",
+        ),
         (["undo", "c1"], "no change 'c1' in the journal", "`knap log` lists"),
         (["sessions", "show", "s1"], "there is no session 's1'", "`knap sessions` lists"),
         (["edits", "show", "p1"], "no proposal 'p1'", "`knap edits list --all` lists"),
@@ -160,6 +166,35 @@ def test_a_link_to_read_is_told_how_to_name_a_section(
 
     assert code == 2
     assert lines[1] == "hint: a section is named by itself: `knap read 'Garden' --section 'Watering'`"
+
+
+def test_an_undo_of_a_proposal_that_waits_says_how_to_decide_it(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "edit", "Garden.md", "Garden", "Yard", "--propose", "--json"])
+    proposal = str(json.loads(capsys.readouterr().out)["proposal_id"])
+    waiting = [
+        told(capsys, vault, "undo", "--proposal", proposal, *more) for more in ((), ("--dry-run",), ("--partial",))
+    ]
+    main.run(["-v", str(vault), "edits", "reject", proposal, "-q"])
+    rejected = told(capsys, vault, "undo", "--proposal", proposal)
+
+    expected = [
+        f"error: the proposal '{proposal}' still waits: it has changed nothing that could be undone",
+        f"hint: a person decides: `knap edits accept {proposal}`, or `reject` in place of `accept`",
+    ]
+    assert waiting == [(2, expected)] * 3
+    assert rejected[1][0] == f"error: there is nothing to undo of the proposal '{proposal}'"
+
+
+def test_a_preset_takes_no_note_that_isnt_there(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = told(capsys, vault, "presets", "save", "mine", "--add", "Garden", "--add", "Gardn.md")
+    main.run(["-v", str(vault), "presets", "list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
+
+    assert (code, lines[0]) == (2, "error: no file 'Gardn.md' in the vault")
+    assert "Garden.md" in lines[1]
+    assert listed["total"] == 0
 
 
 def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

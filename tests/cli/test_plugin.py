@@ -328,8 +328,17 @@ def test_from_a_folder_that_obsidian_never_opened_nothing_is_removed(
 
     code = main.run(["plugin", "uninstall", "--vault", str(tmp_path / "bare")])
 
-    assert (code, capsys.readouterr().out) == (0, "the plugin isn't in this vault\n")
+    assert (code, capsys.readouterr().out) == (0, f"the plugin isn't in the vault {tmp_path / 'bare'}\n")
     assert list((tmp_path / "bare").iterdir()) == []
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_removal_names_the_folder(vault: Path, place: VaultPlugin, capsys: pytest.CaptureFixture[str]) -> None:
+    _ = place.install(built(), enable=False)
+
+    code = main.run(["plugin", "uninstall", "--vault", str(vault)])
+
+    assert (code, capsys.readouterr().out) == (0, f"the plugin is removed\n{place.folder}\n")
 
 
 @pytest.mark.usefixtures("shipped")

@@ -477,7 +477,9 @@ def test_what_could_not_be_built_is_told(vault: Path, unbuilt: list[str], capsys
     unbuilt += ["page", "Obsidian plugin"]
 
     assert main.run(["setup", "--vault", str(vault)]) == 0
-    assert "- this installation has no page and no Obsidian plugin: npm couldn't be reached" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "- this installation has no page and no Obsidian plugin: npm couldn't be reached" in shown.out
+    assert "npm_config_registry=URL ./install.sh; or install a wheel" in shown.err
 
 
 @pytest.mark.usefixtures("config")

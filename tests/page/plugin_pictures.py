@@ -37,13 +37,31 @@ def main(folder: Path) -> int:
     """Take them all into *folder*; gives pytest's exit code."""
     with tempfile.TemporaryDirectory() as seen:
         env = {**os.environ, "KNAPPER_PICTURES": seen}  # noqa: TID251 - for a process of its own
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / one) for one in _TESTS)]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rs",
+            "-p",
+            "no:cacheprovider",
+            *(str(HERE / one) for one in _TESTS),
+        ]
         code = subprocess.run(command, cwd=HERE.parents[1], env=env, check=False).returncode
         if code:
             return code
-        for name, own in TAKEN.items():
-            _ = shutil.copyfile(Path(seen) / f"{name}.png", folder / f"{own}.png")
-    return 0
+        missing = copy_pictures(Path(seen), folder)
+    if missing:
+        print(f"not taken: {', '.join(missing)}; pytest says above which tests were skipped, and why", file=sys.stderr)  # noqa: T201
+    return 1 if missing else 0
+
+
+def copy_pictures(seen: Path, folder: Path) -> list[str]:
+    """Copy all pictures under the docs' names, or none; gives the names of those that no test took."""
+    missing = [name for name in TAKEN if not (seen / f"{name}.png").is_file()]
+    for name, own in TAKEN.items() if not missing else ():
+        _ = shutil.copyfile(seen / f"{name}.png", folder / f"{own}.png")
+    return missing
 
 
 if __name__ == "__main__":

@@ -97,6 +97,30 @@ def test_a_click_on_the_picture_opens_the_note(tmp_path: Path, tab: Page) -> Non
     assert told == []
 
 
+CUT_LABELS = """(canvas) => {
+    const labels = canvas.querySelector('canvas.sigma-labels');
+    const { width, height } = labels;
+    const inked = (x) => labels.getContext('2d').getImageData(x, 0, 1, height).data.some((value) => value > 0);
+    return { inside: [...Array(width).keys()].some(inked), edges: [0, width - 1].some(inked) };
+}"""
+"""Whether labels are drawn, and whether one reaches an edge of the picture, which cuts it."""
+
+
+def test_long_labels_stay_within_the_picture_of_a_phone(tmp_path: Path, tab: Page) -> None:
+    names = [f"Watering the beds behind the old house in the summer of 20{at}" for at in range(20, 26)]
+    notes = {"Middle.md": "".join(f"[[{name}]]\n" for name in names), **{f"{name}.md": "x\n" for name in names}}
+    with serving(tmp_path, notes) as site:
+        tab.set_viewport_size({"width": 360, "height": 740})
+        site.enter(tab, "/app/graph/Middle.md?depth=1")
+        canvas = tab.locator(CANVAS)
+        expect(canvas).to_be_visible()
+        axe.wait_until_still(tab)
+        picture(tab, "graph-long-labels")
+        drawn = canvas.evaluate(CUT_LABELS)
+
+    assert drawn == {"inside": True, "edges": False}
+
+
 def test_a_graph_goes_three_steps_and_colours_by_tag(tmp_path: Path, tab: Page) -> None:
     chain = {f"{at}.md": f"---\ntags: [t{at}]\n---\n# {at}\n\n[[{at + 1}]]\n" for at in range(1, 6)}
     with serving(tmp_path, chain) as site:

@@ -54,13 +54,15 @@ def run(script: str, programs: Path, *arguments: str, python: str = "") -> subpr
 def test_the_real_python_is_taken_and_not_a_shim(programs: Path) -> None:
     fake(programs, "python3.13", "exit 127  # a shim of a version that isn't installed")
     fake(programs, "python3", f'exec {sys.executable} "$@"')
+    notes = programs.parent / "My Notes"
+    notes.mkdir()
 
-    shown = run("install.sh", programs, "--dry-run", "--yes", "--vault", "My Notes")
+    shown = run("install.sh", programs, "--dry-run", "--yes", "--vault", str(notes))
 
     assert shown.returncode == 0, shown.stderr
     assert f"install: Python: {os.path.realpath(sys.executable)}\n" in shown.stdout
     assert "-m venv" in shown.stdout
-    assert "knap setup --yes --vault My Notes" in shown.stdout
+    assert f"knap setup --yes --vault {notes}\n" in shown.stdout
     assert list((programs.parent / "home Ж").iterdir()) == []
 
 
@@ -239,6 +241,9 @@ def test_an_unknown_option_of_uninstalling_is_refused(programs: Path) -> None:
         (("~/Notes",), "'~/Notes' isn't known"),
         (("--yes", "--vault"), "--vault needs a value"),
         (("--yes=1",), "'--yes=1' isn't known"),
+        (("--yes", "--vault", "/nowhere/Notes"), "there is no folder /nowhere/Notes"),
+        (("--vault=~/Notse",), "home Ж/Notse"),
+        (("-vNotse",), f"there is no folder {Path.cwd()}/Notse"),
     ],
 )
 def test_what_setup_would_refuse_is_refused_before_anything_is_installed(
@@ -255,6 +260,24 @@ def test_what_setup_would_refuse_is_refused_before_anything_is_installed(
     assert not (programs.parent / "installed").exists()
 
 
+@for_bash
+def test_a_configured_vault_is_named_without_its_folder(programs: Path) -> None:
+    fake(programs, "python3", f'exec {sys.executable} "$@"')
+    configure(programs)
+
+    by_name = run("install.sh", programs, "--dry-run", "--vault", "work")
+    by_folder = run("install.sh", programs, "--dry-run", "--vault", "some/work")
+
+    assert "knap setup --vault work\n" in by_name.stdout
+    assert by_folder.returncode == 2
+
+
+def configure(programs: Path) -> None:
+    settings = programs.parent / "home Ж" / ".config/knapper/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.touch()
+
+
 def setup_options() -> tuple[set[str], set[str]]:
     """Give the options of `knap setup`: flags, and those that take a value."""
     flags, valued = set[str](), set[str]()
@@ -268,6 +291,7 @@ def setup_options() -> tuple[set[str], set[str]]:
 def test_every_option_of_setup_is_known_to_the_installer(programs: Path) -> None:
     fake(programs, "python3", f'exec {sys.executable} "$@"')
     flags, valued = setup_options()
+    configure(programs)
     given = [*sorted(flags), *(part for name in sorted(valued) for part in (name, "--yes"))]
     joined = [f"{name}=x" if name.startswith("--") else f"{name}x" for name in sorted(valued)]
 
@@ -296,7 +320,7 @@ def test_a_relative_vault_begins_where_the_person_stands(programs: Path) -> None
     fake(programs, "uv", f'[ "$1 $2" = "tool dir" ] && echo {programs} || true')
     fake(programs, "knap", 'echo "in $PWD: $*"')
     home = programs.parent / "home Ж"
-    home.mkdir()
+    (home / "Notes").mkdir(parents=True)
 
     shown = subprocess.run(
         [programs / "bash", ROOT / "install.sh", "--vault", "Notes"],

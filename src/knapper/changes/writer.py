@@ -14,7 +14,7 @@ from knapper.changes.disk.apply import Recovered
 from knapper.changes.disk.journal import Change
 from knapper.changes.disk.plan import ChangeMeta
 from knapper.changes.disk.transaction import State
-from knapper.changes.disk.undo import LaterChange, Selector, Undone
+from knapper.changes.disk.undo import LaterChange, OfProposal, Selector, Undone
 from knapper.changes.drafting import DraftContext
 from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite, Request
 from knapper.changes.proposals import store, taint
@@ -280,7 +280,15 @@ class Writer:
         """
         if not self.current_grants(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._may_know)
+        try:
+            changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._may_know)
+        except NotFound as error:
+            if not isinstance(selector, OfProposal) or not self._waits(selector.proposal):
+                raise
+            raise NotFound(
+                f"the proposal '{selector.proposal}' still waits: it has changed nothing that could be undone",
+                hint=f"a person decides: `knap edits accept {selector.proposal}`, or `reject` in place of `accept`",
+            ) from error
         for change in changes:
             # By the current rules; a client that isn't a person may only undo its own changes.
             touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
@@ -298,6 +306,14 @@ class Writer:
                     code="not_writable",
                 )
         return changes
+
+    def _waits(self, proposal_id: str) -> bool:
+        """Return whether a proposal can still be decided and nothing of it was accepted; false for a hidden one."""
+        try:
+            proposal = self.proposals.show(proposal_id, visible=self.context.view.visible)
+        except NotFound:
+            return False
+        return proposal.status in {"open", "stale"} and not proposal.changes
 
     def find_later(self, changes: Sequence[Change], paths: Iterable[str]) -> list[LaterChange]:
         """Return the later changes that stand in the way of an undo, newest first, as far as the client sees them.

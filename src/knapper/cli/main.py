@@ -63,6 +63,9 @@ _ELSEWHERE: Final = {
     "knap token": "`knap token` alone shows where it is stored",
 }
 """What a group is taken for, and which commands do that."""
+_VAULTS_HINT: Final = "`knap config` shows the vaults, `knap setup --vault FOLDER` adds one, and --vault NAME picks one"
+_NO_COMMANDS: Final = {"vault": _VAULTS_HINT, "vaults": _VAULTS_HINT}
+"""What isn't a command, and which commands do that; by its spelling, another one is near."""
 _NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of")
 _NUMBER: Final = re.compile(r"-\d+")
 _VALID_NUMBER: Final = re.compile(r"is not a valid (integer|float)(?: range)?")
@@ -318,11 +321,11 @@ class LazyGroup(click.Group):
             from pathlib import Path  # noqa: PLC0415 - 5 ms that only a mistake should cost
 
             is_split_path = bool(global_options.vault) and Path(f"{global_options.vault} {name}").is_dir()
-            hint = QUOTING_HINT if is_split_path else "`knap --help` lists the commands"
+            hint = QUOTING_HINT if is_split_path else _NO_COMMANDS.get(name, "")
             raise BadInput(
                 f"there is no command '{name}'",
                 code="no_command",
-                hint=hint if is_split_path else options.guess_command(name, self.list_commands(ctx), hint),
+                hint=hint or options.guess_command(name, self.list_commands(ctx), "`knap --help` lists the commands"),
             )
         return super().resolve_command(ctx, args)
 

@@ -364,7 +364,8 @@ def tell_unbuilt() -> StepReport | None:
         step="interfaces",
         state="skipped",
         text=f"this installation has no {' and no '.join(names)}: npm couldn't be reached when it was built",
-        hint="install again where it can, such as by ./install.sh; everything else works",
+        hint="to have it, name a registry of npm's packages that can be reached: npm_config_registry=URL ./install.sh; "
+        "or install a wheel that another machine has built: ./install.sh --wheel=FILE. Everything else works",
     )
 
 

@@ -140,6 +140,11 @@ class AgentName(click.Choice[str]):
         del param, ctx
         return str(value)
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Name one for an example: the owner's own agents aren't among the choices."""
+        del param, ctx
+        return f"Give an agent's name, such as {self.choices[0]}"
+
 
 def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds the option for the number of results."""

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { beginningOf, colorsOf, foldersApart, neighboursOf, sizeOf, type GraphNode } from "./model";
+import { beginningOf, colorsOf, fitLabel, foldersApart, neighboursOf, sizeOf, type GraphNode } from "./model";
 
 const node = (id: string, group = "", depth = 1): GraphNode => ({ id, title: id, group, depth });
 
@@ -24,4 +24,14 @@ it("lays the same graph out the same, and leaves what is known in its place", ()
 it("tells folders apart as deep as it takes", () => {
   expect([...foldersApart(["en/A/x.md", "en/B/y.md", "en/C/z.md"]).values()]).toEqual(["en/A", "en/B", "en/C"]);
   expect([...foldersApart(["A/x.md", "B/y.md", "z.md"]).values()]).toEqual(["A", "B", ""]);
+});
+
+it("writes a label where it has room, and shortens one that has none", () => {
+  const fit = (label: string, x: number) => fitLabel(label, { x, size: 5 }, 100, 3, (text) => text.length * 5);
+
+  expect(fit("Watering", 20)).toEqual({ text: "Watering", left: 28 });
+  expect(fit("Watering", 80)).toEqual({ text: "Watering", left: 32 });
+  expect(fit("Watering the beds", 40)).toEqual({ text: "Watering…", left: 48 });
+  expect(fit("Watering the beds", 60)).toEqual({ text: "Watering…", left: 7 });
+  expect(fit("Watering the beds", -20)).toEqual({ text: "Watering the beds", left: -12 });
 });

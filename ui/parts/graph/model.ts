@@ -65,6 +65,32 @@ export function sizeOf(node: GraphNode, ties: number): number {
   return node.depth === 0 ? 11 : Math.min(9, 3 + Math.sqrt(ties) * 1.2);
 }
 
+/** What is written of a node's label, and where it begins, in px from the picture's left edge.
+ *
+ * It stands to the node's right, or to its left where the picture's right edge would cut it. Where neither has room for
+ * all of it, it is shortened on the wider side. */
+export function fitLabel(label: string, node: { x: number; size: number }, edge: number, gap: number, widthOf: (text: string) => number): { text: string; left: number } {
+  const [right, end] = [node.x + node.size + gap, node.x - node.size - gap];
+  const width = widthOf(label);
+  if (right + width <= edge || node.x < 0 || node.x >= edge) return { text: label, left: right };
+  if (width <= end) return { text: label, left: end - width };
+  const text = shortened(label, Math.max(edge - right, end), widthOf);
+  return { text, left: edge - right >= end ? right : end - widthOf(text) };
+}
+
+/** The longest beginning of a text, with an ellipsis, that has room. */
+function shortened(text: string, room: number, widthOf: (text: string) => number): string {
+  const letters = [...text];
+  const beginning = (count: number) => `${letters.slice(0, count).join("").trimEnd()}…`;
+  let [fits, tooMany] = [0, letters.length];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if (widthOf(beginning(middle)) <= room) fits = middle;
+    else tooMany = middle;
+  }
+  return beginning(fits);
+}
+
 /** The neighbours of each node. */
 export function neighboursOf(data: GraphData): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>(data.nodes.map((node) => [node.id, new Set<string>()]));

@@ -3,7 +3,7 @@
 import Graph from "graphology";
 import forceAtlas2 from "graphology-layout-forceatlas2";
 import Sigma from "sigma";
-import { beginningOf, neighboursOf, sizeOf, type GraphData, type GraphNode, type Placed } from "./model";
+import { beginningOf, fitLabel, neighboursOf, sizeOf, type GraphData, type GraphNode, type Placed } from "./model";
 
 export interface PictureColors {
   ink: string;
@@ -131,14 +131,13 @@ function drawLabel(context: CanvasRenderingContext2D, place: Drawn, size: number
   if (!place.label) return;
   context.font = `normal ${size}px ${font}`;
   context.fillStyle = colors.ink;
-  context.fillText(place.label, leftOf(context, place, context.measureText(place.label).width, 3), place.y + size / 3);
+  const { text, left } = fitLabel(place.label, place, edgeOf(context), 3, (words) => context.measureText(words).width);
+  context.fillText(text, left, place.y + size / 3);
 }
 
-/** Where a node's label begins: to its right, or to its left where the picture's right edge would cut it. */
-function leftOf(context: CanvasRenderingContext2D, place: Drawn, width: number, gap: number): number {
-  const edge = context.canvas.width / devicePixelRatio;
-  const [right, left] = [place.x + place.size + gap, place.x - place.size - gap - width];
-  return right + width > edge && place.x < edge && left > 0 ? left : right;
+/** The picture's right edge, in the px that labels are placed by. */
+function edgeOf(context: CanvasRenderingContext2D): number {
+  return context.canvas.width / devicePixelRatio;
 }
 
 function drawHover(context: CanvasRenderingContext2D, place: Drawn, size: number, font: string, colors: PictureColors): void {
@@ -152,12 +151,12 @@ function drawHover(context: CanvasRenderingContext2D, place: Drawn, size: number
   context.fill();
   if (!place.label) return;
   context.font = `500 ${size}px ${font}`;
-  const width = context.measureText(place.label).width;
-  const [left, top] = [leftOf(context, place, width + 12, 4), place.y - size / 2 - 4];
+  const boxWidth = (words: string) => context.measureText(words).width + 12;
+  const { text, left } = fitLabel(place.label, place, edgeOf(context), 4, boxWidth);
   context.fillStyle = colors.back;
   context.beginPath();
-  context.roundRect(left, top, width + 12, size + 8, 6);
+  context.roundRect(left, place.y - size / 2 - 4, boxWidth(text), size + 8, 6);
   context.fill();
   context.fillStyle = colors.ink;
-  context.fillText(place.label, left + 6, place.y + size / 3);
+  context.fillText(text, left + 6, place.y + size / 3);
 }

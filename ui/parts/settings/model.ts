@@ -392,6 +392,11 @@ export function failureTitle(code: string): string {
   return KINDS[code] ?? "The model doesn't answer";
 }
 
+/** What helps after a test failed: for a key its field, which stands below, and not the server's command. */
+export function trialHint({ code, hint }: { code: string; hint: string }): string {
+  return code === "model_key" ? "Enter the provider's key below, under Keys, then test again." : hint;
+}
+
 /** The keyring's name of a provider or a server, and the setting that holds its key in the file; none for Ollama. */
 export function keyPlace(parts: ModelParts): { provider: string; setting: string } | null {
   if (parts.provider === "compatible") return parts.address ? { provider: parts.address.replace(/\/$/, ""), setting: "" } : null;

@@ -9,7 +9,7 @@ import { cost, duration, sentence, tokens } from "../format";
 import { useHost } from "../host";
 import { resource } from "../resource";
 import { FailureNotice, Notice, SkeletonText, Told } from "../rows";
-import { failureTitle, keyPlace, PROVIDERS, readModel, sourceOf, whyFixed, writeModel, type ModelParts } from "./model";
+import { failureTitle, keyPlace, PROVIDERS, readModel, sourceOf, trialHint, whyFixed, writeModel, type ModelParts } from "./model";
 import { SecretInput } from "./row";
 import type { SettingsStore } from "./store";
 
@@ -176,6 +176,7 @@ function TrialBox({ state, model }: { state: ModelState; model: string }): JSX.E
 function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
   const { trial } = state;
   const found = trial.data.value;
+  const hint = found?.problem ? trialHint(found.problem) : "";
   return (
     <div class="k-trial" role="status">
       {trial.isLoading.value ? (
@@ -188,9 +189,9 @@ function TrialOutcome({ state }: { state: ModelState }): JSX.Element {
           <div>
             <Told text={found.problem.error} />
           </div>
-          {found.problem.hint && (
+          {hint && (
             <div class="k-quiet">
-              <Told text={found.problem.hint} />
+              <Told text={hint} />
             </div>
           )}
         </Notice>

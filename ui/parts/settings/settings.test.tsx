@@ -8,7 +8,7 @@ import { HostContext, type Host } from "../host";
 import { Shortcuts } from "../keys";
 import { missingParts, progressText } from "./indexing";
 import {
-  countdown, failureTitle, groupsOf, GROUPS, keyPlace, qrPath, readInput, readModel, rightsLines, sourceOf, switchWords, tokenText, valueText, whyFixed, writeModel,
+  countdown, failureTitle, groupsOf, GROUPS, keyPlace, qrPath, readInput, readModel, rightsLines, sourceOf, switchWords, tokenText, trialHint, valueText, whyFixed, writeModel,
   type ProgramRow, type SettingRow,
 } from "./model";
 import { SettingField } from "./row";
@@ -68,6 +68,8 @@ test("a model's name is taken apart and put together as the server reads it", ()
   expect(keyPlace(readModel("anthropic:claude"))).toEqual({ provider: "anthropic", setting: "model.anthropic_api_key" });
   expect(keyPlace(readModel("tiny@http://h/v1/"))?.provider).toBe("http://h/v1");
   expect(failureTitle("model_key")).toContain("key");
+  expect(trialHint({ code: "model_key", hint: "`knap models key openai` stores one" })).toBe("Enter the provider's key below, under Keys, then test again.");
+  expect(trialHint({ code: "timeout", hint: "raise model.timeout_s" })).toBe("raise model.timeout_s");
   expect(failureTitle("something new")).toBe("The model doesn't answer");
 });
 

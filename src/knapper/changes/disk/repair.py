@@ -359,7 +359,9 @@ def repair(path: Path) -> Repaired:
             part = Path(f"{path}{suffix}")
             if part.exists():
                 part.rename(aside / part.name)
-        if outcome != "new":
+        if outcome == "new":
+            storage.forget_use(path)
+        else:
             with contextlib.closing(private.connect(fresh, timeout_s=0)) as database:
                 database.execute("PRAGMA journal_mode = WAL").fetchone()
             files.sync_file(fresh)

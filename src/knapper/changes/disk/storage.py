@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,8 @@ from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
+TRACE_FOLDERS: Final[Mapping[str, str]] = {"taint.db": "taint"}
+"""By the name of a database without backups, a folder beside it that is made before its first row, and stays."""
 _BUSY_S: Final = 10.0
 _REFUSAL_CODES: Final = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
@@ -62,16 +64,30 @@ def is_refusal(error: BaseException | None) -> bool:
 def check_emptied(path: Path) -> None:
     """Refuse a file that is empty although it has been in use: it would be taken for a new one.
 
+    Being empty is no damage by itself: a process that is killed, or waits for the write lock, just before it makes the
+    tables leaves such a file.
+
     Raises:
-        StorageError: There is a backup of it, so it wasn't empty.
+        StorageError: There is a backup of it, or a folder that is only made for its rows, so it wasn't empty.
     """
-    # Looked at again once a backup was seen: another process may be making the file, and its first backup, just now.
-    if _is_empty(path) and list_backups(path) and _is_empty(path):
+    # Looked at again once one was seen: another process may be making the file, and its first backup, just now.
+    if _is_empty(path) and ((backups := list_backups(path)) or _has_trace(path)) and _is_empty(path):
+        repaired = "brings it back from its backup" if backups else "begins a new one, as there is no backup"
         raise StorageError(
             f"'{path}' is empty, although it was in use",
             code="damaged",
-            hint="`knap doctor --repair` brings it back from its backup, and keeps the empty file aside",
+            hint=f"`knap doctor --repair` {repaired}, and keeps the empty file aside",
         )
+
+
+def forget_use(path: Path) -> None:
+    """Remove what shows that a database was in use, where a new one is to take its place; no process may use it."""
+    if _has_trace(path):
+        shutil.rmtree(path.with_name(TRACE_FOLDERS[path.name]), ignore_errors=True)
+
+
+def _has_trace(path: Path) -> bool:
+    return path.name in TRACE_FOLDERS and path.with_name(TRACE_FOLDERS[path.name]).is_dir()
 
 
 def _is_empty(path: Path) -> bool:

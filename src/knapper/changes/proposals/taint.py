@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 FILE = "taint.db"
-HOLDERS_FOLDER = "taint"
-"""Of the locks of processes in which tainted runs go on."""
+HOLDERS_FOLDER = storage.TRACE_FOLDERS[FILE]
+"""Of the locks of processes in which tainted runs go on. It also shows that an emptied file had marks."""
 _SCHEMAS = (
     """
 CREATE TABLE IF NOT EXISTS taints (
@@ -371,6 +371,8 @@ class Taints:
         is_new = row is None or (not reader.run and row["seen"] <= self._horizon())
         holder = self._holder.hold() if reader.run else ""
         if row is None or is_new or row["inherited"] > inherited:
+            with contextlib.suppress(OSError):  # a mark is worth more than what shows that there was one
+                private.make_folder(self._folder)
             values = (reader.client, reader.run, now, source, now, inherited, holder)
             sql = (
                 "INSERT OR REPLACE INTO taints (client, run, at, source, seen, inherited, holder)"

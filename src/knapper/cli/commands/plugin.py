@@ -102,10 +102,15 @@ def uninstall(global_options: GlobalOptions, *, with_data: bool, dry_run: bool) 
     Takes away the files that `knap plugin install` put there and the entry in Obsidian's list. Devices stay paired:
     `knap clients revoke` ends that.
     """
-    place = _place(setup.read_settings(global_options))
+    settings = setup.read_settings(global_options)
+    place = _place(settings)
     changes = place.uninstall(with_data=with_data, dry_run=dry_run)
     answer: dict[str, object] = {"changes": changes, "dry_run": dry_run, "folder": str(place.folder)}
-    text = _render(changes, dry_run=dry_run) or "the plugin isn't in this vault"
+    # The uninstaller calls this for one vault after the other.
+    if changes:
+        text = f"{_render(changes, dry_run=dry_run)}\n{output.one_line(str(place.folder))}"
+    else:
+        text = f"the plugin isn't in the vault {output.one_line(str(settings.vault.path))}"
     return output.print_result(global_options, answer, text)
 
 

@@ -12,6 +12,7 @@ from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.store import Preset, Presets
 from knapper.app import clients
 from knapper.app.clients import PresetOverrides
+from knapper.app.hub import Hub
 from knapper.cli import options, output, setup
 from knapper.cli.options import AgentOptions, GlobalOptions
 from knapper.cli.output import ExitCode, plain
@@ -79,7 +80,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.pass_options
 def listed(global_options: GlobalOptions) -> ExitCode:
     """List the saved presets by name."""
-    with _open_presets(global_options) as (presets, _):
+    with _open_presets(global_options) as (presets, _, _):
         saved = presets.list()
     rows: list[JSONValue] = [one.as_dict() for one in saved]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
@@ -97,7 +98,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
 @options.pass_options
 def show(global_options: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or the defaults that apply without one."""
-    with _open_presets(global_options) as (presets, settings):
+    with _open_presets(global_options) as (presets, settings, _):
         preset = clients.default_preset(presets, settings, name)
     rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
     lines = [f"{label:<8}{text}" for label, text in rows.items()]
@@ -130,7 +131,11 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
 
     An existing preset of that name is replaced.
     """
-    with _open_presets(global_options) as (presets, settings):
+    with _open_presets(global_options) as (presets, settings, hub):
+        if own["add"]:
+            view = hub.context(client="cli").view
+            for note in own["add"]:
+                _ = view.locate(note)
         try:
             presets.find(name)
             is_known = True
@@ -158,7 +163,7 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
 @options.pass_options
 def delete(global_options: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
-    with _open_presets(global_options) as (presets, _):
+    with _open_presets(global_options) as (presets, _, _):
         preset = presets.find(name)
         presets.delete(name)
     return output.print_result(
@@ -167,7 +172,7 @@ def delete(global_options: GlobalOptions, name: str) -> ExitCode:
 
 
 @contextmanager
-def _open_presets(options: GlobalOptions) -> Generator[tuple[Presets, Settings]]:
+def _open_presets(options: GlobalOptions) -> Generator[tuple[Presets, Settings, Hub]]:
     settings = setup.read_settings(options)
     with app.open_hub(settings, only=True) as hub, clients.open_vault_presets(hub) as presets:
-        yield presets, settings
+        yield presets, settings, hub

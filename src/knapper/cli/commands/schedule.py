@@ -150,7 +150,7 @@ def listed(global_options: GlobalOptions) -> ExitCode:
         ("knap schedule add weekly-review --daily --tokens 50000 --max-open 5", "within tighter limits"),
     ),
 )
-@click.argument("agent", type=AgentName())
+@click.argument("agent", metavar="AGENT", type=AgentName())
 @_time_options
 @click.option("--at", default="18:00", metavar="TIME", show_default=True, help="Time of the day, by the local clock.")
 @click.option("--name", default="", metavar="NAME", help="Name of the schedule.  [default: the agent's]")
