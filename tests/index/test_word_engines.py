@@ -4,6 +4,7 @@ import json
 import platform
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -313,6 +314,28 @@ def test_too_many_changes_end_the_recording_and_the_file_comes_back(
 
 
 RECORDS = ("added_words", "added_rows", "dropped_rows")
+
+
+def test_recording_a_changed_row_costs_the_same_after_many_others(engine: Engine) -> None:
+    postings.build(engine.store.database)
+
+    def steps(connection: sqlite3.Connection, first: int, count: int) -> int:
+        """Count SQLite's steps, in tens, while rows are recorded one after the other."""
+        taken: list[None] = []
+        connection.set_progress_handler(lambda: taken.append(None), 10)
+        for number in range(first, first + count):
+            text = f"word{number} " + " ".join(f"w{(number * step) % 997}" for step in range(1, 40))
+            fts5.record_added(connection, fts5.CHUNKS, [(number, ["title", "heading", text])])
+        connection.set_progress_handler(None, 0)
+        return len(taken)
+
+    with engine.store.database.transaction() as connection:
+        early = steps(connection, 1_000_000, 20)
+        _ = steps(connection, 2_000_000, 400)
+        late = steps(connection, 3_000_000, 20)
+        fts5.stop_recording(connection)
+
+    assert late < 2 * early
 
 
 def test_a_full_index_forgets_the_file(engine: Engine) -> None:

@@ -289,9 +289,10 @@ def record_added(connection: sqlite3.Connection, table: WordTable, rows: Sequenc
     with _split_rows(connection, table, rows) as split_words:
         connection.execute(f"INSERT INTO added_words SELECT ?, * FROM ({split_words})", (table.name,))
     generation = database.generation_of(connection)
+    # SQLite itself would choose the key, which begins with the same column, and read all recorded words for each row.
     connection.executemany(
         "INSERT OR REPLACE INTO added_rows SELECT ?1, ?2, ?3, COALESCE(SUM(words), 0) FROM added_words"
-        " WHERE source = ?1 AND id = ?2",
+        " INDEXED BY added_words_id WHERE source = ?1 AND id = ?2",
         [(table.name, row_id, generation) for row_id, _ in rows],
     )
 
@@ -319,7 +320,8 @@ def _split_rows(
 
 _WRONG_LENGTHS_SQL: Final = (
     "SELECT 1 FROM added_rows r WHERE r.source = ?1 AND r.words !="
-    " (SELECT COALESCE(SUM(w.words), 0) FROM added_words w WHERE w.source = ?1 AND w.id = r.id)"
+    " (SELECT COALESCE(SUM(w.words), 0) FROM added_words w INDEXED BY added_words_id"
+    " WHERE w.source = ?1 AND w.id = r.id)"
 )
 """Selects recorded rows with another number of words than was recorded of them."""
 
