@@ -61,6 +61,14 @@ def say(talks: Conversations, chat: ChatConfig, session: str, text: str = "hello
     return events
 
 
+def talk_at_length(talks: Conversations) -> str:
+    """Have a conversation of two long answers, and return its session."""
+    session, long = talks.route(None).id, Model([["answer " * 400]])
+    for text in ("one", "two"):
+        _ = say(talks, scripted.chat(long), session, text)
+    return session
+
+
 def prompts(model: Model) -> list[str]:
     last = [one for one in model.asked[-1] if isinstance(one, ModelRequest)]
     return [str(part.content) for one in last for part in one.parts if isinstance(part, UserPromptPart)]
@@ -306,10 +314,7 @@ def test_a_model_that_is_asked_again_for_a_summary_is_told_of(talks: Conversatio
 
 
 def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Conversations) -> None:
-    session = talks.route(None).id
-    long = Model([["answer " * 400]])
-    for text in ("one", "two"):
-        _ = say(talks, scripted.chat(long), session, text)
+    session = talk_at_length(talks)
     with protocol.serving(Reply(status=400), Reply(parts=["Well."])) as server:
         model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
         failed = scripted.done(say(talks, scripted.chat(model, context_tokens=500), session, "three"))
@@ -325,10 +330,7 @@ def test_a_beginning_that_cannot_be_summed_up_is_left_out_with_a_word(talks: Con
 
 
 def test_a_beginning_that_is_too_long_for_the_model_is_left_out_once(talks: Conversations) -> None:
-    session = talks.route(None).id
-    long = Model([["answer " * 400]])
-    for text in ("one", "two"):
-        _ = say(talks, scripted.chat(long), session, text)
+    session = talk_at_length(talks)
     with protocol.serving(Reply(status=413), Reply(parts=["Well."])) as server:
         model = usage.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")
         first = scripted.done(say(talks, scripted.chat(model, context_tokens=500), session, "three"))

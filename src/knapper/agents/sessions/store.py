@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from filelock import BaseFileLock
+from typing_extensions import TypedDict
 
 from knapper.agents.work_store import WorkStore, client_key
 from knapper.changes.disk import undo
@@ -43,6 +44,25 @@ SessionKind = Literal["file", "none", "own"]
 """Found by the open note; the default where no note is open; found by its id alone."""
 
 
+class StoredSession(TypedDict):
+    """What is stored of a session besides its name, as every surface shows it."""
+
+    id: str
+    active_file: str | None
+    kind: SessionKind
+    """Found by its file, without a file, or by its id."""
+    created: str
+    updated: str
+    turns: int
+    forked_from: str | None
+
+
+class NamedSession(StoredSession):
+    """A session with its name, as commands show it."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """A session without its turns."""
@@ -58,11 +78,10 @@ class Session:
     turns: int
     forked_from: str = ""
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Return it in the shape that every surface shows."""
+    def stored_fields(self) -> StoredSession:
+        """Return what every surface shows of it besides its name."""
         return {
             "id": self.id,
-            "name": self.name,
             "active_file": self.file or None,
             "kind": self.kind,
             "created": self.created.isoformat(timespec="seconds"),
@@ -70,6 +89,10 @@ class Session:
             "turns": self.turns,
             "forked_from": self.forked_from or None,
         }
+
+    def as_dict(self) -> NamedSession:
+        """Return it as commands show it."""
+        return {"id": self.id, "name": self.name, **self.stored_fields()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

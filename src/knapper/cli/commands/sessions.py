@@ -1,19 +1,18 @@
 """Look after conversations."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import click
 
 from knapper import app
 from knapper.agents.sessions import store as sessions_store
-from knapper.agents.sessions.store import SessionStore
+from knapper.agents.sessions.store import NamedSession, SessionStore
 from knapper.app import Hub, clients, schedules
 from knapper.cli import options, output, setup, writing
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import changes
-from knapper.jsontypes import JSONValue
 from knapper.tools import files
 
 
@@ -37,16 +36,10 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     global_options = ctx.ensure_object(GlobalOptions)
     with app.open_hub(setup.read_settings(global_options), only=True) as hub, schedules.open_sessions(hub) as opened:
         newest, total = clients.list_sessions(opened, limit=number)
-        rows: list[dict[str, JSONValue]] = [
-            {
-                **one.as_dict(),
-                "busy": opened[client].is_locked(one.id),
-                "client": client or None,
-            }
-            for client, one in newest
-        ]
+        listed = [(one.as_dict(), opened[client].is_locked(one.id), client) for client, one in newest]
+    rows = [{**row, "busy": is_busy, "client": client or None} for row, is_busy, client in listed]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
-    text = "\n".join(map(_session_line, rows))
+    text = "\n".join(_session_line(row, is_busy=is_busy, client=client) for row, is_busy, client in listed)
     return output.print_listing(global_options, answer, text, nothing="nothing was said yet")
 
 
@@ -130,16 +123,15 @@ def _open_store(options: GlobalOptions, session: str) -> Generator[tuple[Hub, st
         yield hub, client, kept
 
 
-def _print_session(options: GlobalOptions, row: Mapping[str, JSONValue]) -> ExitCode:
+def _print_session(options: GlobalOptions, row: NamedSession) -> ExitCode:
     return output.print_result(options, row, _session_line(row))
 
 
-def _session_line(row: Mapping[str, JSONValue]) -> str:
-    turns = int(str(row["turns"]))
-    about = f"  {output.plain(str(row['active_file']))}" if row["active_file"] else ""
-    name = output.plain(str(row["name"] or "nothing said yet")).replace("\n", " ")
-    moment = changes.format_time(str(row["updated"]))
-    busy = click.style("  … at work", fg="cyan") if row.get("busy") else ""
-    busy += f"  for {output.plain(str(row['client']))}" if row.get("client") else ""
-    head = f"{click.style(str(row['id']), fg='yellow')}  {moment}"
-    return f"{head}  {output.pluralize(turns, 'message')}{busy}{about}  {name}"
+def _session_line(row: NamedSession, *, is_busy: bool = False, client: str = "") -> str:
+    about = f"  {output.plain(row['active_file'])}" if row["active_file"] else ""
+    name = output.plain(row["name"] or "nothing said yet").replace("\n", " ")
+    moment = changes.format_time(row["updated"])
+    busy = click.style("  … at work", fg="cyan") if is_busy else ""
+    busy += f"  for {output.plain(client)}" if client else ""
+    head = f"{click.style(row['id'], fg='yellow')}  {moment}"
+    return f"{head}  {output.pluralize(row['turns'], 'message')}{busy}{about}  {name}"

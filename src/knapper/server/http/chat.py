@@ -13,7 +13,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from knapper.agents.events import Event
-from knapper.agents.sessions.store import SessionKind
+from knapper.agents.sessions.store import StoredSession
 from knapper.agents.stages import Stage
 from knapper.app import clients
 from knapper.errors import BadInput, ConflictError, NotFound
@@ -78,18 +78,10 @@ AGENTS_CONTENT: Final = json_content({"results": list[Stage]})
 CANCEL_CONTENT: Final = json_content({"turn_id": STRING, "session_id": STRING, "cancelled": BOOLEAN, "ended": BOOLEAN})
 
 
-class SessionRow(TypedDict):
+class SessionRow(StoredSession):
     """A session, and what is running in it."""
 
-    id: str
     title: str
-    active_file: str | None
-    kind: SessionKind
-    """Found by its file, without a file, or by its id."""
-    created: str
-    updated: str
-    turns: int
-    forked_from: str | None
     running: str | None
     """The turn that is running, if one is."""
     task: str | None
@@ -424,12 +416,7 @@ async def _describe_sessions(service: JobService, client_chats: ClientChats, *fo
         row: SessionRow = {
             "id": each.id,
             "title": each.name,
-            "active_file": each.file or None,
-            "kind": each.kind,
-            "created": each.created.isoformat(timespec="seconds"),
-            "updated": each.updated.isoformat(timespec="seconds"),
-            "turns": each.turns,
-            "forked_from": each.forked_from or None,
+            **each.stored_fields(),
             "running": turn and turn.id,
             "task": task and task.subject_id,
             "busy": turn is not None or task is not None,
