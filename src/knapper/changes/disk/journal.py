@@ -310,8 +310,11 @@ class Journal:
     def unfinished(self) -> list[Change]:
         """Return the changes that a kill or a failure interrupted, oldest first."""
         with self.reading() as database:
-            rows = database.execute("SELECT * FROM changes WHERE phase <> 'done' ORDER BY seq").fetchall()
-            return [read_change(database, row) for row in rows]
+            # By itself SQLite reads all changes for their order, so that each edit takes longer in a longer journal.
+            found = database.execute(
+                "SELECT * FROM changes INDEXED BY unfinished WHERE phase <> 'done' ORDER BY seq"
+            ).fetchall()
+            return [read_change(database, row) for row in found]
 
     def show(self, change_id: str) -> Change:
         """Return a change with its steps.
