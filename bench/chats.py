@@ -165,7 +165,7 @@ def _chat(chats: VaultChats, _model: str) -> ChatConfig:
         time.sleep(0.5)
         return {"success": True}
 
-    own = ToolSpec(function=sleep)  # pyright: ignore[reportArgumentType] - it answers as tools do
+    own = ToolSpec(function=sleep)
     return ChatConfig(
         model=FunctionModel(stream_function=_stream),
         name="scripted",

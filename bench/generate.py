@@ -68,7 +68,9 @@ def harvest(where: Places) -> dict[str, Language]:
     found: dict[str, list[Source]] = {}
     for name in ("obsidian-help", "obsidian-hub"):
         root = where.vault(name)
-        for file in sorted(root.rglob("*.md")) if root else ():
+        if root is None:
+            continue
+        for file in sorted(root.rglob("*.md")):
             top = file.relative_to(root).parts[0]
             language = "hub" if name == "obsidian-hub" else top
             if language in _SHARES:

@@ -1,6 +1,6 @@
 """Open judged collections as vaults that scripts can be run over."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ class Collection:
 
 
 @contextmanager
-def opened(name: str, folder: Path, work: Path, sandbox: WorkerPool) -> Iterator[Collection]:
+def opened(name: str, folder: Path, work: Path, sandbox: WorkerPool) -> Generator[Collection]:
     """Index a collection's vault."""
     rows = {row["_id"]: row for row in ir.read_lines(folder / "queries.jsonl")}
     grades = ir.read_grades(folder)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -178,7 +178,7 @@ class Found:
 
 
 @contextmanager
-def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP, more: str = "") -> Iterator[Server]:
+def serving(vault: Path, folder: Path, *, command: Sequence[str] = KNAP, more: str = "") -> Generator[Server]:
     """Serve a vault, with its log in a file as of a service; *more* is what else the section ``[server]`` says."""
     config = folder / "config.toml"
     server = f"[server]\nrequests_per_minute = 0\n{more}"
@@ -328,7 +328,7 @@ class Client:
             yield due
             due += every_s
 
-    async def _timed(self, due: float, tool: str, arguments: dict[str, object], times: list[float]) -> bool:
+    async def _timed(self, due: float, tool: str, arguments: Mapping[str, object], times: list[float]) -> bool:
         try:
             status, answer = await self.post(tool, arguments)
         except (OSError, asyncio.IncompleteReadError) as error:
@@ -341,7 +341,7 @@ class Client:
             frame.say(f"{tool}: {answer.get('error')}")
         return status == 200
 
-    async def post(self, tool: str, arguments: dict[str, object]) -> tuple[int, dict[str, Any]]:
+    async def post(self, tool: str, arguments: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
         """Call a tool; a client library would take more of the machine than the server."""
         if self._open is None:
             self._open = await asyncio.open_connection(self._server.host, self._server.port)

@@ -47,8 +47,8 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
             )
         added = len(load.notes_of(vault)) - len(load.notes_of(generated)) - options.writers
     minutes, mapped = by_minute(found.memory), by_minute(found.mapped)
-    warm = minutes[min(options.warm_minutes, len(minutes) - 1)]
-    flat = minutes[options.warm_minutes :] or minutes[-1:]
+    warm = minutes[min(int(options.warm_minutes), len(minutes) - 1)]
+    flat = minutes[int(options.warm_minutes) :] or minutes[-1:]
     rows = [
         Row(what="errors", values=[sum(found.errors.values())], goal=Goal(limit=1)),
         Row(what="answers", values=[len(found.reads) + len(found.writes)]),

@@ -113,7 +113,7 @@ def _chat(stream: object) -> ChatConfig:
     chat = ChatConfig(
         model=FunctionModel(stream_function=stream),  # pyright: ignore[reportArgumentType] - one of the two above
         name="scripted",
-        rows=(ToolSpec(function=sleep),),  # pyright: ignore[reportArgumentType] - it answers as tools do
+        rows=(ToolSpec(function=sleep),),
         prompts=Prompts(),
         now=lambda: datetime.now(UTC),
     )

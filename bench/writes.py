@@ -4,6 +4,7 @@ import argparse
 import datetime as dt
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def measure(work: Path, options: argparse.Namespace) -> tuple[list[Row], list[st
     return rows, [*everywhere[1], *differing[:20]]
 
 
-def _edits(writer: Writer, names: list[str]) -> list[float]:
+def _edits(writer: Writer, names: Sequence[str]) -> list[float]:
     times: list[float] = []
     for name in names:
         begin = time.perf_counter()
@@ -79,7 +80,7 @@ def _edits(writer: Writer, names: list[str]) -> list[float]:
     return times
 
 
-def _everywhere(writer: Writer, names: list[str]) -> tuple[list[Row], list[str]]:
+def _everywhere(writer: Writer, names: Sequence[str]) -> tuple[list[Row], list[str]]:
     root = writer.context.view.root
     before = _bytes(root)
     set_, made = _timed(
