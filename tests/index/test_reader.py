@@ -64,6 +64,17 @@ def test_a_vault_with_an_index_is_read_by_another_process(tmp_path: Path) -> Non
     assert outcome.indexed == chunker.MIN_PARALLEL_FILES
 
 
+def test_the_files_of_a_write_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunker.subprocess, "Popen", None)
+    notes = {f"{n}.md": f"text {n}" for n in range(chunker.MIN_PARALLEL_FILES)}
+    root = worlds.fill(tmp_path / "v", notes)
+    engine = worlds.engine(root, tmp_path / "s")
+
+    outcome = engine.refresh_paths([root / name for name in notes])
+
+    assert outcome.indexed == len(notes)
+
+
 def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view, batches = world(tmp_path / "v")
     (tmp_path / "v" / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")

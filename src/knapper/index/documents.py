@@ -309,11 +309,11 @@ def digest_rows(connection: sqlite3.Connection, file_id: int) -> bytes:
     return _digest_texts(value or "" for value in values)
 
 
-def digest_new_rows(file_id: int, rows: FileRows) -> bytes:
-    """Return the same digest of a new file's rows, before they are written."""
+def digest_rows_of(rows: FileRows, chunk_ids: Sequence[int]) -> bytes:
+    """Return the same digest of rows before they are written; *chunk_ids* are those of the chunks, in their order."""
     target, *_, created, modified = rows.times
     path_key, name_key, folder_key, kind, title, _, _, hash_, *texts = rows.content
-    first_chunk, _ = database.chunk_range(file_id)
+    chunks = sorted(zip(chunk_ids, enumerate(rows.chunks), strict=True))
     listed: tuple[Iterable[Iterable[str | int]], ...] = (
         [[rows.path, target, path_key, name_key, folder_key, kind, title]],
         [[hash_, created, modified, *texts]],
@@ -323,8 +323,8 @@ def digest_new_rows(file_id: int, rows: FileRows) -> bytes:
         rows.aliases,
         rows.headings,
         (
-            (first_chunk + n, n, c.kind, c.heading, c.start, c.stop, c.start_line, c.end_line, c.digest.hex().upper())
-            for n, c in enumerate(rows.chunks)
+            (i, n, c.kind, c.heading, c.start, c.stop, c.start_line, c.end_line, c.digest.hex().upper())
+            for i, (n, c) in chunks
         ),
     )
     return _digest_texts("\x1e".join(["\x1f".join(map(str, row)) for row in table]) for table in listed)

@@ -268,13 +268,23 @@ class View:
         Returns:
             The path in the vault, None where it isn't one of the vault; and the files.
         """
+        inside = self._inside(path)
+        return inside, self.list_places([inside])[0] if inside is not None else []
+
+    def list_places(self, places: Sequence[NotePath]) -> list[list[FileStat]]:
+        """List the visible files of several places, each as `list_files_at` does; in the order of the places."""
+        listed = walk.list_places(self.root, self.ignore, places)
+        return [[file for file in files if self._is_file_visible(file)] for files in listed]
+
+    def paths_inside(self, touched: Iterable[Path]) -> list[NotePath]:
+        """Return the paths in the vault of paths on disk, without those that aren't one of the vault."""
+        return [inside for path in touched if (inside := self._inside(path)) is not None]
+
+    def _inside(self, path: Path) -> NotePath | None:
         try:
-            inside = paths.parse(str(path), root=self.root)
+            return paths.parse(str(path), root=self.root)
         except KnapError:
-            return None, []
-        return inside, [
-            file for file in walk.list_files_at(self.root, self.ignore, inside) if self._is_file_visible(file)
-        ]
+            return None
 
     def with_policy(self, policy: Policy) -> View:
         """Return a view of the same vault with another policy."""
