@@ -195,6 +195,7 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
+    context = replace(context, view=context.view.for_batch(), owner=context.owner.for_batch())
     # These need no structure of the note: text is found as such, or goes to its start or end.
     needs_only_head = all(isinstance(request, AddText | EditProperty | EditText | Rewrite) for request in requests)
     read = partial(_read_head, context.view) if needs_only_head else context.view.read

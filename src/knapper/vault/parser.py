@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -348,8 +348,18 @@ def parse_links(raw: bytes) -> Outline:
         An outline without sections, blocks, tags and tasks.
     """
     head = _read_head(raw)
-    body = markdown.parse_body(head.data, head.outline.body_start)
-    return replace(head.outline, links=_collect_links(head, body))
+    outline = head.outline
+    body = markdown.parse_body(head.data, outline.body_start)
+    # As in `parse_note`.
+    return Outline(
+        encoding=outline.encoding,
+        newline=outline.newline,
+        line_starts=outline.line_starts,
+        frontmatter=outline.frontmatter,
+        body_start=outline.body_start,
+        problems=outline.problems,
+        links=_collect_links(head, body),
+    )
 
 
 def parse_head(raw: bytes) -> Outline:

@@ -61,6 +61,7 @@ class Referrers:
         self._view: View = view
         self._owner: View = owner
         self._graph: Graph = graph
+        self._root: str = os.fspath(view.root)
 
     def following(self, relocation: Relocation, histories: Collection[NotePath]) -> Iterator[LinkSource]:
         """Yield the files that don't move, but have links that may lead elsewhere afterwards, or that a move rewrote.
@@ -138,7 +139,7 @@ class Referrers:
 
     def _is_current(self, source: NotePath, known: FileState) -> bool:
         try:
-            status = os.stat(self._view.root / source)  # noqa: PTH116  # hundreds of files, and Path makes it twice as slow
+            status = os.stat(f"{self._root}/{source}")  # noqa: PTH116  # hundreds of files, and Path makes it twice as slow
         except OSError:
             return False
         times = (status.st_mtime_ns, status.st_ctime_ns)
@@ -149,11 +150,11 @@ class Referrers:
 
     def _read(self, path: NotePath) -> LinkSource | None:
         try:
-            match = files.find_path(self._owner.root, path)
+            match = files.find_path(self._owner.root, path, known=self._owner.folders)
             if match.target != path:
                 # A symbolic link: the file that it leads to is read under its own path.
                 return None
-            return LinkSource(path=path, raw=files.read_bytes(match.file, shown_as=path), kind=walk.kind_of(path))
+            return LinkSource(path=path, raw=files.read_bytes(match.place, shown_as=path), kind=walk.kind_of(path))
         except NotFound:
             # The file is gone since it was indexed.
             return None
@@ -265,19 +266,20 @@ def rewrite_links(
         histories: What earlier moves, which are now reversed, rewrote in the file. Links get their old text back, even
             those that are still right, unless they were changed since.
     """
+    page_links = page.outline.links
     forms = LinkForms(page.raw, page.kind, page.outline)
-    earlier = _earlier_targets(page, histories)
+    earlier = _earlier_targets(page, histories) if histories else {}
     edits: dict[tuple[int, int], LinkEdit] = {}
     broken: list[UnwritableLink] = []
     healed = 0
     stays = page.path not in relocation.files and not relocation.folders
-    for number, link in enumerate(page.outline.links):
+    for number, link in enumerate(page_links):
         if link.kind == "external" or not link.target:
             continue
         if stays and number not in earlier and not relocation.may_affect(link.target):
             continue
         aim = _find_redirect(page, forms, link, relocation, convention, is_sure=number in earlier)
-        replacement = _earlier_target(aim, earlier.get(number, ()), relocation) if aim else None
+        replacement = _earlier_target(aim, earlier[number], relocation) if aim and number in earlier else None
         if aim is None or (replacement is None and rewriting.is_correct_target(aim, link.target, relocation.after)):
             before = relocation.resolve_before(link.target, page.path).path
             healed += before is None and relocation.resolves_after(link.target, relocation.path_after(page.path))
@@ -298,6 +300,8 @@ def rewrite_links(
                 path=aim.new,
             )
     relinked = rewriting.apply_edits(page, list(edits.values())) if edits else RelinkedFile(after=page.raw)
+    if not (broken or healed):
+        return relinked
     return replace(relinked, broken=(*broken, *relinked.broken), healed=healed)
 
 
