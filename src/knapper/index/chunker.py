@@ -425,6 +425,7 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
             aliases.extend(part.strip() for part in value.split(","))
         elif isinstance(value, list):
             aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    modified = _local_date(stat.mtime_ns)
     first_section = next((section for section in outline.sections if section.level), None)
     title = next((value for name, value in values.items() if name.casefold() == "title"), None)
     names = [title.strip()] if isinstance(title, str) else []
@@ -437,8 +438,8 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
         aliases=tuple(dict.fromkeys(alias for alias in aliases if alias)),
         names=tuple(dict.fromkeys(name for name in names if name)),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
-        created=_date_in_properties(values) or _date_on_disk(stat),
-        modified=_local_date(stat.mtime_ns),
+        created=_date_in_properties(values) or (_date_on_disk(stat) if stat.born_ns else modified),
+        modified=modified,
         properties=values,
         tags=outline.tags,
         links=outline.links,

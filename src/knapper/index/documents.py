@@ -167,6 +167,10 @@ _PENDING_EDIT_TAG = "ai_edit"
 """The tag below each pending edit, as `knapper.vault.pending` reads it."""
 
 
+_dump_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""`json.dumps` makes an encoder for each text."""
+
+
 def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
     """Return the rows of a file and its chunks, which are in order of position."""
     # Of pending edits the tag is a word to index, since the chunks hold the text without them.
@@ -179,7 +183,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
         "\n".join((record.title, *record.aliases, *record.names)),
     )
-    problems = json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False)
+    problems = _dump_json([asdict(problem) for problem in record.problems])
     return FileRows(
         path=str(record.path),
         title=str(record.title),
@@ -192,7 +196,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         content=(
             *(paths.name_key(record.path), link_key(record.path), paths.name_key(paths.parent_folder(record.path))),
             *(stat.kind, str(record.title), stat.size, stat.ctime_ns if record.failed else 0, record.hash),
-            *(json.dumps(record.properties, ensure_ascii=False), problems, json.dumps(names, ensure_ascii=False)),
+            *(_dump_json(record.properties), problems, _dump_json(names)),
         ),
         names=names,
         links=[

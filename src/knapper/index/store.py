@@ -443,8 +443,9 @@ class IndexStore:
             generation = database.generation_of(connection)
             new: list[FileRows] = []
             known: list[tuple[StoredFile, FileRows]] = []
+            stored_files = _find_files(connection, [rows.path for rows in batch])
             for rows in batch:
-                stored = _find_file(connection, rows.path)
+                stored = stored_files.get(rows.path)
                 if stored is not None and stored.first_free + len(rows.chunks) >= database.MAX_CHUNKS_PER_FILE:
                     self.remove([NotePath(rows.path)])
                     stored = None
@@ -464,7 +465,7 @@ class IndexStore:
             columns = ", ".join(documents.TIME_COLUMNS)
             marks = ", ".join("?" * len(documents.TIME_COLUMNS))
             connection.execute(f"UPDATE files SET ({columns}) = ({marks}) WHERE path = ?", (*rows.times, rows.path))
-            file = _find_file(connection, rows.path)
+            file = _find_files(connection, [rows.path]).get(rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)
                 record_changes(connection, [(database.generation_of(connection), file.id, ONLY_TOUCHED)])
@@ -485,12 +486,10 @@ class IndexStore:
             return
         with self.database.transaction() as connection:
             generation = database.generation_of(connection)
-            for path in paths:
-                file = _find_file(connection, path)
-                if file is not None:
-                    remove_chunks(connection, [(file, read_chunks(connection, file.id))], generation=generation)
-                    remove_file(connection, file.id)
-                    record_changes(connection, [(generation, file.id, documents.link_key(path))])
+            for file in _find_files(connection, paths).values():
+                remove_chunks(connection, [(file, read_chunks(connection, file.id))], generation=generation)
+                remove_file(connection, file.id)
+                record_changes(connection, [(generation, file.id, documents.link_key(file.path))])
 
     def file_states(self) -> dict[NotePath, FileState]:
         """Return the indexed state of every file."""
@@ -670,9 +669,13 @@ class IndexStore:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
 
 
-def _find_file(connection: sqlite3.Connection, path: str) -> StoredFile | None:
-    row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
-    return StoredFile(id=int(row[0]), path=path, title=str(row[1]), first_free=int(row[2])) if row else None
+def _find_files(connection: sqlite3.Connection, paths: Sequence[str]) -> dict[str, StoredFile]:
+    """Return the stored ones of some files, by path."""
+    rows = connection.execute(
+        "SELECT id, path, title, next_chunk FROM files WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(paths, ensure_ascii=False),),
+    )
+    return {path: StoredFile(id=i, path=path, title=title, first_free=free) for i, path, title, free in rows}
 
 
 def _split_headings(path: str) -> tuple[str, ...]:
