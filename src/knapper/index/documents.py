@@ -167,7 +167,7 @@ _PENDING_EDIT_TAG = "ai_edit"
 """The tag below each pending edit, as `knapper.vault.pending` reads it."""
 
 
-_dump_json: Final = json.JSONEncoder(ensure_ascii=False).encode
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)
 """`json.dumps` makes an encoder for each text."""
 
 
@@ -183,7 +183,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
         "\n".join((record.title, *record.aliases, *record.names)),
     )
-    problems = _dump_json([asdict(problem) for problem in record.problems])
+    problems = _JSON.encode([asdict(problem) for problem in record.problems])
     return FileRows(
         path=str(record.path),
         title=str(record.title),
@@ -196,7 +196,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         content=(
             *(paths.name_key(record.path), link_key(record.path), paths.name_key(paths.parent_folder(record.path))),
             *(stat.kind, str(record.title), stat.size, stat.ctime_ns if record.failed else 0, record.hash),
-            *(_dump_json(record.properties), problems, _dump_json(names)),
+            *(_JSON.encode(record.properties), problems, _JSON.encode(names)),
         ),
         names=names,
         links=[

@@ -463,33 +463,23 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget
     )
 
 
-MIN_PARALLEL_TOUCHED: Final = 5_000
-"""From how many files of a write on a second process reads most of them; its start takes as much processor time as
-reading 1,500 small notes."""
-
-
 def apply_plan(
     store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None, whole: bool = True
 ) -> RefreshOutcome:
     """Index changed files and remove deleted ones, whole files in each transaction; nothing is doubtful in the plan.
 
-    New files are stored before deleted ones are removed, so that a moved note keeps its vectors.
-
-    Args:
-        store: The index.
-        view: The vault as its owner sees it.
-        plan: The differences.
-        progress: Called after each batch.
-        whole: The plan covers all files; otherwise those that somebody touched, of which fewer are read at once.
+    New files come first, so that a moved note keeps its vectors. *whole* is False for files that were just written.
     """
     from knapper.index import chunker  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
     outcome = RefreshOutcome(unchanged=plan.unchanged)
     changed_files = plan.changed
     store.settle(plan.settled)
-    min_parallel = chunker.MIN_PARALLEL_FILES if whole else MIN_PARALLEL_TOUCHED
     batches = list(_split_batches(changed_files))
-    for read_batch in chunker.read_batches(view, batches, min_parallel=min_parallel) if batches else ():
+    least = chunker.MIN_PARALLEL_FILES if whole else chunker.MIN_PARALLEL_TOUCHED
+    for read_batch in (
+        chunker.read_batches(view, batches, min_parallel=least, outlines=store.drafted) if batches else ()
+    ):
         with store.batch():
             changed: list[FileRows] = []
             known = store.hashes_of(rows.path for rows in read_batch)
@@ -503,11 +493,10 @@ def apply_plan(
             outcome.indexed += len(changed)
             outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
         if progress:
-            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
+            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(plan.changed))
     # After all new files: the vectors of a moved note are copied from its old chunks.
     store.remove(plan.gone)
-    outcome.removed = len(plan.gone)
-    return outcome
+    return replace(outcome, removed=len(plan.gone))
 
 
 def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:
