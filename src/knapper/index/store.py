@@ -104,13 +104,7 @@ def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChun
 def replace_files(
     connection: sqlite3.Connection, batch: Sequence[tuple[StoredFile, FileRows]], *, generation: int
 ) -> None:
-    """Replace all that is indexed of stored files; a statement for each table.
-
-    Args:
-        connection: Inside a transaction.
-        batch: The files, by id, and what replaces their rows.
-        generation: The running transaction's.
-    """
+    """Replace all that is indexed of stored files, given by id; arguments are those of `insert_files`."""
     added: list[_AddedChunk] = []
     kept: list[tuple[int, int, int, int, int, int]] = []
     removed: list[tuple[StoredFile, Sequence[StoredChunk]]] = []
@@ -127,9 +121,11 @@ def replace_files(
         removed.append((file, left_over))
         next_chunk = file.first_free + sum(i >= first_new for i in ids)
         updates.append((file.id, rows, next_chunk, documents.digest_rows_of(rows, ids)))
-    # New ones first: the vectors of a passage that moved to another file are copied from where it was.
+    # Words of lower ids first, as FTS5 writes out what it has buffered before them; but the chunks last, as the vectors
+    # of a passage that moved to another file are copied from where it was.
+    removed_ids = _remove_words(connection, removed)
     _insert_chunks(connection, added, generation=generation)
-    remove_chunks(connection, removed, generation=generation)
+    _delete_chunks(connection, removed_ids, generation=generation)
     connection.executemany(
         "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?", kept
     )
@@ -165,19 +161,30 @@ def remove_chunks(
     Raises:
         sqlite3.DatabaseError: A text isn't what was stored, so that other words would be removed than it has.
     """
+    _delete_chunks(connection, _remove_words(connection, removed), generation=generation)
+
+
+def _remove_words(
+    connection: sqlite3.Connection, removed: Iterable[tuple[StoredFile, Iterable[StoredChunk]]]
+) -> list[int]:
+    """Remove the words of chunks, and return their ids."""
     rows = [(segment(file.title), file.path, old) for file, chunks in removed for old in chunks]
-    if not rows:
-        return
     documents.check_digests((path, old.kind, old.path, old.text, old.digest) for _, path, old in rows)
-    # By id, as FTS5 writes out its buffered words before a lower one.
     rows.sort(key=lambda row: row[2].id)
     removed_ids = [old.id for _, _, old in rows]
-    fts5.record_dropped(connection, fts5.CHUNKS, removed_ids)
+    if rows:
+        fts5.record_dropped(connection, fts5.CHUNKS, removed_ids)
     # The same texts as they were indexed with, as the table stores none.
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
         [(old.id, title, segment(old.path), segment(old.text)) for title, _, old in rows],
     )
+    return removed_ids
+
+
+def _delete_chunks(connection: sqlite3.Connection, removed_ids: Sequence[int], *, generation: int) -> None:
+    if not removed_ids:
+        return
     ids = [(i,) for i in removed_ids]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
     connection.executemany("DELETE FROM vectors WHERE chunk_id = ?", ids)
@@ -244,7 +251,11 @@ def insert_files(connection: sqlite3.Connection, batch: Sequence[FileRows], *, g
     marks = ", ".join("?" * (4 + len(documents.TIME_COLUMNS) + len(documents.CONTENT_COLUMNS)))
     connection.executemany(
         f"INSERT INTO files (id, path, {_FILE_COLUMNS}) VALUES ({marks})",
-        [(i, rows.path, *rows.times, *rows.content, len(rows.chunks), _digest_new(i, rows)) for i, rows in files],
+        [
+            (i, rows.path, *rows.times, *rows.content, len(rows.chunks), documents.digest_rows_of(rows, ids))
+            for i, rows in files
+            for ids in (range(*database.chunk_range(i))[: len(rows.chunks)],)
+        ],
     )
     _insert_names(connection, files)
     added: list[_AddedChunk] = []
@@ -257,17 +268,10 @@ def insert_files(connection: sqlite3.Connection, batch: Sequence[FileRows], *, g
     record_changes(connection, [(generation, i, documents.link_key(rows.path)) for i, rows in files])
 
 
-def _digest_new(file_id: int, rows: FileRows) -> bytes:
-    first_id, _ = database.chunk_range(file_id)
-    return documents.digest_rows_of(rows, range(first_id, first_id + len(rows.chunks)))
-
-
 def _update_files(connection: sqlite3.Connection, updates: Sequence[tuple[int, FileRows, int, bytes]]) -> None:
     """Update stored files' rows, the words of their names, and their rows in the detail tables.
 
-    Args:
-        connection: Inside a transaction.
-        updates: Each file's id, what is stored of it, its first unused chunk number, and the digest of its rows.
+    Each file is given by its id, with what is stored of it, its first unused chunk number, and the digest of its rows.
     """
     ids = json.dumps([file_id for file_id, *_ in updates])
     columns = ", ".join(("title_row", *_PATH_COLUMNS))
