@@ -74,7 +74,9 @@ def heading_title(source: str) -> str:
 
     A setext heading's lines are joined by spaces.
     """
-    rows = [row.strip(" \t") for row in _LINE_ENDING.split(source.strip("\r\n"))]
+    source = source.strip("\r\n")
+    is_one_line = "\n" not in source and "\r" not in source
+    rows = [row.strip(" \t") for row in ((source,) if is_one_line else _LINE_ENDING.split(source))]
     if len(rows) > 1:
         text = " ".join(rows[:-1])
     else:
@@ -119,32 +121,32 @@ def list_blocks(
         if cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK)):
             continue
         part_kind: BlockKind = "list" if part.kind == "item" else part.kind
-        items = tuple(map(lines.line_start, part.rows))
-        found.append(_whole_lines_block(data, (part.start, part.stop), part_kind, lines, items))
+        items = tuple(map(lines.line_start, part.rows)) if part.rows else ()
+        found.append(_whole_lines_block(data, part.start, part.stop, part_kind, lines, items))
     if hidden:
-        found += [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
+        found += [_whole_lines_block(data, start, stop, kind, lines) for (start, stop), kind in hidden.items()]
         found.sort(key=lambda block: (block.start, -block.stop))
     stop = body_start
     for block in found:
         if block.start >= stop:
-            yield from _leftover_paragraph(data, (stop, block.start), lines)
+            if block.start > stop and not data[stop : block.start].isspace():
+                yield _leftover_paragraph(data, stop, block.start, lines)
             yield block
             stop = block.stop
-    yield from _leftover_paragraph(data, (stop, len(data)), lines)
+    if data[stop:].strip():
+        yield _leftover_paragraph(data, stop, len(data), lines)
 
 
-def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Sequence[Block]:
+def _leftover_paragraph(data: bytes, start: int, stop: int, lines: Lines) -> Block:
     """Return a paragraph for text without a block of the parser: definitions of reference links."""
-    text = data[span[0] : span[1]]
-    if not text or text.isspace():
-        return ()
-    return (_whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines),)
+    return _whole_lines_block(data, stop - len(data[start:stop].lstrip(_BLANK)), stop, "paragraph", lines)
 
 
-def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
-    start, stop = span
+def _whole_lines_block(
+    data: bytes, start: int, stop: int, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()
+) -> Block:
     last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
-    return Block(kind=kind, start=lines.line_start(start), stop=lines.line_stop(last), items=items)
+    return Block(kind, lines.line_start(start), lines.line_stop(last), items)
 
 
 def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
