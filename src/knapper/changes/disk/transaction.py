@@ -1,12 +1,13 @@
 """Execution of a plan, step by step: all of it is done, or nothing."""
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from knapper.changes.disk import displaced, files
 from knapper.changes.disk.displaced import DisplacedSaves
@@ -60,6 +61,8 @@ class ExecutionContext:
     """Stamp of each displaced file when its content was checked, by temp path."""
     saves: DisplacedSaves = field(init=False)
     """What other programs saved in the moment of an exchange."""
+    _places: dict[str, Path] = field(default_factory=dict[str, Path], init=False)
+    """Paths on disk that were asked for; each is several times, and takes longer to join than a file to look at."""
 
     def __post_init__(self) -> None:
         """Begin without displaced saves."""
@@ -67,7 +70,9 @@ class ExecutionContext:
 
     def at(self, relative: str) -> Path:
         """Return the path on disk of a step's place."""
-        return self.root / relative
+        if (path := self._places.get(relative)) is None:
+            path = self._places[relative] = self.root / relative
+        return path
 
     def clear(self, relative: str) -> None:
         """Delete a temp file if it is there."""
@@ -118,10 +123,14 @@ def check_sources(context: ExecutionContext, steps: Sequence[Step]) -> None:
         ConflictError: A program saved one of the files, or has it open for writing for too long.
     """
     first_steps: dict[Path, Step] = {}
-    for number, step in enumerate(steps):
-        place = metadata_source(context, steps[:number], step.source_at)
-        if place is not None and step.kind in {"replace", "remove", "discard"}:
-            first_steps.setdefault(place, step)
+    earlier: list[Step] = []
+    for step in steps:
+        if step.kind in {"replace", "remove", "discard"}:
+            place = metadata_source(context, earlier, step.source_at)
+            if place is not None:
+                first_steps.setdefault(place, step)
+        elif step.kind in _BRINGING:
+            earlier.append(step)
     _for_each(partial(_check_source, context), list(first_steps.items()))
 
 
@@ -151,10 +160,8 @@ def replace_file(context: ExecutionContext, step: Step) -> None:
 
 def _hash_displaced(context: ExecutionContext, step: Step) -> str | None:
     """Return the hash of a displaced file, and remember its stamp."""
-    temp = context.at(step.temp)
-    # The stamp comes first: a write during or after hashing then differs from it in `check_displaced`.
-    stamp = context.files.stamp(temp)
-    current = context.files.hash_now(temp)
+    # A write during or after hashing differs from the stamp in `check_displaced`.
+    stamp, current = context.files.inspect(context.at(step.temp))
     if stamp is not None:
         context.expected_stamps[step.temp] = stamp
     return current
@@ -571,10 +578,13 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
 def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
     """Write the temp files, not yet synced, and return their steps."""
     staged: list[Step] = []
-    for number, step in enumerate(plan.steps):
+    earlier: list[Step] = []
+    for step in plan.steps:
+        like = metadata_source(context, earlier, step.source_at) if step.kind == "replace" else None
+        if step.kind in _BRINGING:
+            earlier.append(step)
         if step.kind not in {"replace", "create"}:
             continue
-        like = metadata_source(context, plan.steps[:number], step.source_at) if step.kind == "replace" else None
         if folder := context.symlinked_folder(step):
             raise symlink_error(folder)
         try:
@@ -626,12 +636,20 @@ def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step]
 def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
     """Sync the folders in which steps changed names, each once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
-    folders = {context.at(place).parent for place in places}
+    folders = [context.at(folder) for folder in {place.rpartition("/")[0] for place in places}]
     _for_each(context.files.sync_folder, [folder for folder in folders if opening.is_folder(folder)])
 
 
+_BRINGING: Final = frozenset({"create", "move"})
+"""Steps that bring a file to a place."""
+
+
 def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
-    """Return the current path of the file that some steps bring to a place; None if they create it."""
+    """Return the current path of the file that some steps, of those that bring files, bring to a place.
+
+    Returns:
+        None if they create it.
+    """
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
             return None
@@ -678,6 +696,20 @@ def _for_each(act: Callable[[_Item], None], items: Sequence[_Item]) -> None:
         for item in items:
             act(item)
         return
+    has_failed = threading.Event()
+
+    def act_in_turn(start: int) -> None:
+        for item in items[start : start + size]:
+            if has_failed.is_set():
+                return
+            try:
+                act(item)
+            except BaseException:
+                has_failed.set()
+                raise
+
+    # A task for each thread: handing one over takes longer than most of what is done with an item.
+    size = -(-len(items) // THREADS)
     with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(act, items):
+        for _ in pool.map(act_in_turn, range(0, len(items), size)):
             pass
