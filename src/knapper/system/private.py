@@ -445,13 +445,13 @@ MARKER_FILE: Final = "change.begun"
 """Exists while a change is under way: whoever opens the vault sees by it whether one was cut short."""
 
 
-def place_marker(folder: Path, change_id: str) -> None:
-    """Write the file before a change begins; the caller holds the write lock.
+def place_marker(folder: Path) -> None:
+    """Make the file before a change begins; the caller holds the write lock.
 
     Raises:
         OSError: The state folder can't be written.
     """
-    write_text(folder / MARKER_FILE, change_id)
+    create_file(folder / MARKER_FILE)
 
 
 def is_marked(folder: Path) -> bool:

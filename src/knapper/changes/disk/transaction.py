@@ -1,7 +1,6 @@
 """Execution of a plan, step by step: all of it is done, or nothing."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +12,15 @@ from knapper.changes.disk import displaced, files
 from knapper.changes.disk.displaced import DisplacedSaves
 from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
-from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind, changed_error, symlink_error
+from knapper.changes.disk.plan import (
+    ChangeMeta,
+    ChangePlan,
+    Step,
+    StepKind,
+    appeared_error,
+    changed_error,
+    symlink_error,
+)
 from knapper.errors import ConflictError, KnapError, StorageError
 from knapper.system import opening, private
 from knapper.vault import paths
@@ -87,17 +94,6 @@ class ExecutionContext:
         """
         folders = {folder for at in (step.source_at, step.target_at, step.temp) for folder in paths.parent_folders(at)}
         return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
-
-
-def appeared_error(context: ExecutionContext, step: Step) -> ConflictError:
-    """Build the error for a file that appeared where a step was to create one."""
-    # Nothing is waited for while the texts of earlier steps, which are taken back now, stand in the vault.
-    current = context.files.hash_now(context.at(step.target_at))
-    return ConflictError(
-        f"'{step.target}' was made by another program meanwhile; nothing was changed",
-        hint="choose another name, or edit that file",
-        details={"path": step.target, "current_hash": None if current == HASH_OPEN else current},
-    )
 
 
 def keep_conflict_copy(context: ExecutionContext, temp: Path, step: Step) -> None:
@@ -223,7 +219,8 @@ def create_file(context: ExecutionContext, step: Step) -> None:
     try:
         context.files.place(context.at(step.temp), context.at(step.target_at))
     except FileExistsError as error:
-        raise appeared_error(context, step) from error
+        # Not waited for: the texts of earlier steps, which are taken back now, stand in the vault.
+        raise appeared_error(step, context.files.hash_now(context.at(step.target_at))) from error
 
 
 def remove_created(context: ExecutionContext, step: Step) -> None:
@@ -317,7 +314,8 @@ def move_file(context: ExecutionContext, step: Step) -> None:
             return
         context.files.place(source, target)
     except FileExistsError as error:
-        raise appeared_error(context, step) from error
+        # Not waited for: the texts of earlier steps, which are taken back now, stand in the vault.
+        raise appeared_error(step, context.files.hash_now(context.at(step.target_at))) from error
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
 
@@ -540,7 +538,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
     context = make_context(state)
     tried = 0
     try:
-        private.place_marker(state.folder, change_id)
+        private.place_marker(state.folder)
         # One step alone is either done or not, so that after a power cut no reader sees half of it.
         if len(plan.steps) > 1:
             files.sync_folder(state.folder)
@@ -548,11 +546,9 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         staged = stage_steps(context, plan)
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
         contents = {name: content for name, content in plan.contents.items() if name in hashes}
-        # Everything has to be on disk before the first name changes; files and journal wait for the disk side by side.
-        with ThreadPoolExecutor(1) as pool:
-            syncing = pool.submit(lambda: _for_each(partial(_sync_step, context), staged))
-            state.journal.ready(change_id, contents)
-            syncing.result()
+        # Everything has to be on disk before the first name changes, and the files before the journal says so.
+        _for_each(partial(_sync_step, context), staged)
+        state.journal.ready(change_id, contents)
         check_sources(context, plan.steps)
         for tried, step in enumerate(plan.steps, start=1):
             do_step(context, step, plan.stamps.get(tried - 1))
@@ -567,9 +563,9 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         _abandon(state, context, plan.steps, tried, change_id)
         if isinstance(error, OSError):
             shaped = files.storage_error(error, plan.steps[max(tried, 1) - 1].path)
-            raise _add_notices(shaped, context.notices) from error
+            raise displaced.add_notices(shaped, context.notices) from error
         if isinstance(error, KnapError):
-            _add_notices(error, context.notices)
+            displaced.add_notices(error, context.notices)
         raise
     finish_change(state, context, plan.steps, change_id)
     return [*plan.notices, *context.notices]
@@ -645,11 +641,7 @@ _BRINGING: Final = frozenset({"create", "move"})
 
 
 def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
-    """Return the current path of the file that some steps, of those that bring files, bring to a place.
-
-    Returns:
-        None if they create it.
-    """
+    """Return the current path of the file that steps of `_BRINGING` bring to a place; None if they create it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
             return None
@@ -676,14 +668,6 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
         private.remove_marker(state.folder)
 
 
-def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
-    """Add to an error what an editor saved meanwhile, and where it is."""
-    if notices:
-        error.details["notices"] = list(notices)
-        error.hint = "; ".join([*notices, error.hint])
-    return error
-
-
 def _sync_step(context: ExecutionContext, step: Step) -> None:
     try:
         context.files.sync(context.at(step.temp))
@@ -696,20 +680,17 @@ def _for_each(act: Callable[[_Item], None], items: Sequence[_Item]) -> None:
         for item in items:
             act(item)
         return
-    has_failed = threading.Event()
+    # Handing each item to a thread would take longer than most of what is done with it: each thread takes the next.
+    rest = iter(items)
 
-    def act_in_turn(start: int) -> None:
-        for item in items[start : start + size]:
-            if has_failed.is_set():
-                return
-            try:
+    def act_on_rest(_thread: int) -> None:
+        try:
+            for item in rest:
                 act(item)
-            except BaseException:
-                has_failed.set()
-                raise
+        finally:
+            # Nothing is left to the others after an error.
+            _ = list(rest)
 
-    # A task for each thread: handing one over takes longer than most of what is done with an item.
-    size = -(-len(items) // THREADS)
     with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(act_in_turn, range(0, len(items), size)):
+        for _ in pool.map(act_on_rest, range(THREADS)):
             pass
