@@ -19,7 +19,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -63,11 +63,6 @@ def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: in
             _liken(handle, temp, like)
         elif mode is not None:
             _change_mode(handle, temp, mode)
-        if hasattr(os, "posix_fadvise"):
-            # Linux begins to write the file now, so that waiting for many takes a third of the time: one commit of the
-            # file system's journal then has them all.
-            with contextlib.suppress(OSError):  # a hint, which not every file system takes
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(handle)
 
@@ -120,6 +115,22 @@ def _sync_and_close(handle: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def begin_writing(paths: Iterable[Path]) -> None:
+    """Have Linux begin to write many files, so that one commit of the file system's journal has them all.
+
+    Syncing them then takes half of the processor time, and a third of the waiting; for one file it takes more.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for path in paths:
+        with contextlib.suppress(OSError):  # a hint, which not every file system takes; syncing tells what is wrong
+            handle = opening.open_file(path)
+            try:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(handle)
 
 
 def _copy_attributes(source: int, target: int) -> bool:

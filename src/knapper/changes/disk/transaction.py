@@ -547,6 +547,8 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
         contents = {name: content for name, content in plan.contents.items() if name in hashes}
         # Everything has to be on disk before the first name changes, and the files before the journal says so.
+        if len(staged) > _MAX_SEQUENTIAL:
+            files.begin_writing(context.at(step.temp) for step in staged)
         _for_each(partial(_sync_step, context), staged)
         state.journal.ready(change_id, contents)
         check_sources(context, plan.steps)
