@@ -68,7 +68,7 @@ def read_step_row(row: sqlite3.Row) -> Step:
     return Step(**facts)
 
 
-_step_values: Final = attrgetter(*STEP_COLUMNS.split(", "))
+_STEP_VALUES: Final = attrgetter(*STEP_COLUMNS.split(", "))
 """Returns a step's values in the order of the columns; `astuple` takes ten times as long."""
 
 SCHEMA_VERSION: Final = 2
@@ -160,7 +160,7 @@ def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: Chan
     names = STEP_COLUMNS
     database.executemany(
         f"INSERT INTO steps (change, number, {names}) VALUES (?, ?{', ?' * len(names.split(', '))})",  # noqa: S608
-        [(change_id, number, *_step_values(step)) for number, step in enumerate(steps)],
+        [(change_id, number, *_STEP_VALUES(step)) for number, step in enumerate(steps)],
     )
     database.executemany("INSERT INTO undoes VALUES (?, ?)", [(change_id, undone) for undone in meta.undoes])
 
