@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from knapper.changes.disk import apply, files, undo
-from knapper.changes.disk.files import Files, hash_content
+from knapper.changes.disk.files import Files, Stamp, hash_content
 from knapper.changes.disk.plan import Effect, MoveToTrash, Remove, Rename, Step, Write
 from knapper.changes.disk.transaction import ExecutionContext, keep_conflict_copy
 from knapper.errors import ConflictError, KnapError
@@ -167,8 +167,8 @@ class NoLeases(HookedDisk):
     def settled_hash(self, path: Path) -> str | None:
         return hash_content(path.read_bytes()) if path.exists() else None
 
-    def hash_now(self, path: Path) -> str | None:
-        return self.settled_hash(path)
+    def inspect(self, path: Path) -> tuple[Stamp | None, str | None]:
+        return self.stamp(path), self.settled_hash(path)
 
     def is_settled(self, path: Path) -> bool:
         del path

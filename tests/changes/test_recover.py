@@ -252,3 +252,19 @@ def test_a_state_folder_that_cant_be_made_is_named_with_the_way_out(tmp_path: Pa
 
     assert f"the state folder {tmp_path / 'state' / 'notes'}, where changes are recorded" in caught.value.message
     assert "KNAP_STATE_DIR" in caught.value.hint
+
+
+@pytest.mark.parametrize("scene", ["one note", "several notes"])
+def test_the_journal_says_that_names_change_only_when_the_new_texts_are_on_the_disk(root: Path, scene: str) -> None:
+    """Otherwise what a power cut leaves of a text would count as the one that was displaced."""
+    phases: list[str] = []
+
+    def look(when: str, operation: str, path: Path) -> None:
+        del path
+        if (when, operation) == ("after", "sync"):
+            phases.extend(change.phase for change in state.journal.unfinished())
+
+    state = opened(root, HookedDisk(hook=look))
+    apply.apply_effects(state, SCENES[scene], META)
+
+    assert phases == ["staging"] * len(SCENES[scene])

@@ -189,7 +189,7 @@ def test_reading_an_untouched_vault_imports_nothing_that_writes(vault: Path) -> 
 
 def test_a_marker_without_a_change_is_removed(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["-v", str(vault), "status"])
-    private.place_marker(state_folder(vault), "0000000000-gone")
+    private.place_marker(state_folder(vault))
     capsys.readouterr()
     main.run(["-v", str(vault), "status"])
 

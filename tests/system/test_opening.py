@@ -2,6 +2,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ SYSTEMS = {
     "nothing told": System(),
     "this one": opening.SYSTEM,
 }
+if sys.platform == "linux" and opening.linux_open(os.O_RDONLY):
+    SYSTEMS["one call"] = System(has_openat=True, direct_open=opening.linux_open)
 
 
 @pytest.fixture(params=SYSTEMS)
@@ -131,6 +134,47 @@ def test_a_name_in_a_folder_is_reached_by_the_functions_of_the_system(root: Path
         os.mkdir(name, dir_fd=folder)
 
     assert (root / "a/new").is_dir()
+
+
+@pytest.mark.skipif("one call" not in SYSTEMS, reason="this system has no such call, or refuses it")
+def test_one_call_opens_what_has_no_link_on_its_way(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = SYSTEMS["one call"]
+
+    def refused(*_: object, **__: object) -> int:
+        raise AssertionError
+
+    (root / "link").symlink_to("a/b/c.md")
+    monkeypatch.setattr(os, "open", refused)
+
+    assert read(root / "a/b/c.md", system) == "mine"
+    assert opening.lstat(root / "a/b/c.md", system=system).st_size == 4
+    assert opening.is_folder(root / "a/b", system=system)
+    assert not opening.is_file(root / "link", system=system)
+    with opening.parent(root / "a/b/c.md", system=system) as (folder, name):
+        assert os.stat(name, dir_fd=folder).st_size == 4
+
+
+def test_a_path_isnt_cut_at_a_zero(root: Path, system: System) -> None:
+    with pytest.raises(ValueError, match="null"):
+        read(root / "a/b/c.md\0d", system)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_that_nobody_writes_is_not_waited_for(root: Path, system: System) -> None:
+    os.mkfifo(root / "pipe")
+    descriptor = opening.open_file(root / "pipe", system=system)
+    try:
+        assert not opening.is_regular(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def test_where_the_one_call_is_refused_folders_are_opened_one_by_one(root: Path) -> None:
+    def refuses(_: str) -> int:
+        return -1
+
+    assert read(root / "a/b/c.md", System(has_openat=True, direct_open=lambda _: refuses)) == "mine"
+    assert read(root / "a/b/c.md", System(has_openat=True, direct_open=lambda _: None)) == "mine"
 
 
 def test_a_folder_that_may_only_be_passed_is_passed(root: Path) -> None:

@@ -141,12 +141,10 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
     Raises:
         StorageError: The folder can't be written.
     """
-    from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
-
-    lock = private.file_lock(folder / "index.lock")
+    lock = private.file_lock(folder / "index.lock", timeout_s=wait_s)
     try:
-        lock.acquire(timeout=wait_s)
-    except Timeout:
+        lock.acquire()
+    except private.LockTimeout:
         yield False
         return
     except OSError as error:

@@ -8,6 +8,7 @@ killed and whenever. Whoever finds it missing, damaged or of another index or mo
 
 from __future__ import annotations
 
+import functools
 import importlib
 import secrets
 import sqlite3
@@ -64,6 +65,7 @@ class _CodesType(Protocol):
     def from_bytes(self, data: bytes) -> _Codes: ...
 
 
+@functools.cache
 def coder() -> str:
     """Return the version of turbovec that is installed; empty for none."""
     if find_spec("turbovec") is None:

@@ -12,8 +12,9 @@ from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import HEARTBEAT_FILE, RULE_FILES, Progress, RefreshOutcome
 from knapper.system import private
 
-_DEBOUNCE_S = 0.06
-"""How long changes are collected: editors save a file in several steps. Readers don't wait for that."""
+_DEBOUNCE_S = 0.2
+"""How long changes are collected while they keep coming: editors save a file in several steps, and each time new chunks
+are embedded takes as long as an edit. Readers don't wait for that."""
 _POLL_S = 0.02
 _QUIET_POLL_S = 0.05
 """Between looks after nothing has come for a while: each wakes the processor, which a laptop's battery pays for."""

@@ -1,6 +1,6 @@
 """Copies of what other programs saved while a change was made, so that none of it is lost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Final
 
 from knapper.changes.disk.files import Files, HeldFile, hash_content
 from knapper.changes.disk.plan import Step
+from knapper.errors import KnapError
 from knapper.system import opening
 from knapper.vault import paths
 
@@ -21,6 +22,14 @@ def copy_paths(folder: Path, temp: Path, step: Step) -> Iterator[Path]:
     for number in count(1):
         stem = f"{begin}-{paths.stem(step.path)}" if number == 1 else f"{begin}-{number}-{paths.stem(step.path)}"
         yield folder / paths.fit_name(stem, paths.suffix(step.path)[:_MAX_SUFFIX])
+
+
+def add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
+    """Add to an error what an editor saved meanwhile, and where it is."""
+    if notices:
+        error.details["notices"] = list(notices)
+        error.hint = "; ".join([*notices, error.hint])
+    return error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Final, Literal
 
@@ -67,10 +68,8 @@ def read_step_row(row: sqlite3.Row) -> Step:
     return Step(**facts)
 
 
-def step_values(one: Step) -> tuple[object, ...]:
-    """Return a step's values in the order of ``STEP_COLUMNS``."""
-    return astuple(one)
-
+_STEP_VALUES: Final = attrgetter(*STEP_COLUMNS.split(", "))
+"""Returns a step's values in the order of the columns; `astuple` takes ten times as long."""
 
 SCHEMA_VERSION: Final = 2
 BUSY_S: Final = 10.0
@@ -161,7 +160,7 @@ def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: Chan
     names = STEP_COLUMNS
     database.executemany(
         f"INSERT INTO steps (change, number, {names}) VALUES (?, ?{', ?' * len(names.split(', '))})",  # noqa: S608
-        [(change_id, number, *step_values(step)) for number, step in enumerate(steps)],
+        [(change_id, number, *_STEP_VALUES(step)) for number, step in enumerate(steps)],
     )
     database.executemany("INSERT INTO undoes VALUES (?, ?)", [(change_id, undone) for undone in meta.undoes])
 

@@ -259,6 +259,15 @@ def changed_error(step: Step, current: str | None) -> ConflictError:
     )
 
 
+def appeared_error(step: Step, current: str | None) -> ConflictError:
+    """Build the error for a file that appeared where a step was to create one."""
+    return ConflictError(
+        f"'{step.target}' was made by another program meanwhile; nothing was changed",
+        hint="choose another name, or edit that file",
+        details={"path": step.target, "current_hash": None if current == HASH_OPEN else current},
+    )
+
+
 def symlink_error(folder: str) -> ConflictError:
     """Build the error for a folder that became a symbolic link while something in it was being changed."""
     return ConflictError(

@@ -6,13 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from knapper.changes.disk import displaced, files
 from knapper.changes.disk.displaced import DisplacedSaves
 from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
 from knapper.changes.disk.journal import Journal
-from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind, changed_error, symlink_error
+from knapper.changes.disk.plan import (
+    ChangeMeta,
+    ChangePlan,
+    Step,
+    StepKind,
+    appeared_error,
+    changed_error,
+    symlink_error,
+)
 from knapper.errors import ConflictError, KnapError, StorageError
 from knapper.system import opening, private
 from knapper.vault import paths
@@ -60,6 +68,8 @@ class ExecutionContext:
     """Stamp of each displaced file when its content was checked, by temp path."""
     saves: DisplacedSaves = field(init=False)
     """What other programs saved in the moment of an exchange."""
+    _places: dict[str, Path] = field(default_factory=dict[str, Path], init=False)
+    """Paths on disk that were asked for; each is several times, and takes longer to join than a file to look at."""
 
     def __post_init__(self) -> None:
         """Begin without displaced saves."""
@@ -67,7 +77,9 @@ class ExecutionContext:
 
     def at(self, relative: str) -> Path:
         """Return the path on disk of a step's place."""
-        return self.root / relative
+        if (path := self._places.get(relative)) is None:
+            path = self._places[relative] = self.root / relative
+        return path
 
     def clear(self, relative: str) -> None:
         """Delete a temp file if it is there."""
@@ -82,17 +94,6 @@ class ExecutionContext:
         """
         folders = {folder for at in (step.source_at, step.target_at, step.temp) for folder in paths.parent_folders(at)}
         return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
-
-
-def appeared_error(context: ExecutionContext, step: Step) -> ConflictError:
-    """Build the error for a file that appeared where a step was to create one."""
-    # Nothing is waited for while the texts of earlier steps, which are taken back now, stand in the vault.
-    current = context.files.hash_now(context.at(step.target_at))
-    return ConflictError(
-        f"'{step.target}' was made by another program meanwhile; nothing was changed",
-        hint="choose another name, or edit that file",
-        details={"path": step.target, "current_hash": None if current == HASH_OPEN else current},
-    )
 
 
 def keep_conflict_copy(context: ExecutionContext, temp: Path, step: Step) -> None:
@@ -118,10 +119,14 @@ def check_sources(context: ExecutionContext, steps: Sequence[Step]) -> None:
         ConflictError: A program saved one of the files, or has it open for writing for too long.
     """
     first_steps: dict[Path, Step] = {}
-    for number, step in enumerate(steps):
-        place = metadata_source(context, steps[:number], step.source_at)
-        if place is not None and step.kind in {"replace", "remove", "discard"}:
-            first_steps.setdefault(place, step)
+    earlier: list[Step] = []
+    for step in steps:
+        if step.kind in {"replace", "remove", "discard"}:
+            place = metadata_source(context, earlier, step.source_at)
+            if place is not None:
+                first_steps.setdefault(place, step)
+        elif step.kind in _BRINGING:
+            earlier.append(step)
     _for_each(partial(_check_source, context), list(first_steps.items()))
 
 
@@ -151,10 +156,8 @@ def replace_file(context: ExecutionContext, step: Step) -> None:
 
 def _hash_displaced(context: ExecutionContext, step: Step) -> str | None:
     """Return the hash of a displaced file, and remember its stamp."""
-    temp = context.at(step.temp)
-    # The stamp comes first: a write during or after hashing then differs from it in `check_displaced`.
-    stamp = context.files.stamp(temp)
-    current = context.files.hash_now(temp)
+    # A write during or after hashing differs from the stamp in `check_displaced`.
+    stamp, current = context.files.inspect(context.at(step.temp))
     if stamp is not None:
         context.expected_stamps[step.temp] = stamp
     return current
@@ -216,7 +219,8 @@ def create_file(context: ExecutionContext, step: Step) -> None:
     try:
         context.files.place(context.at(step.temp), context.at(step.target_at))
     except FileExistsError as error:
-        raise appeared_error(context, step) from error
+        # Not waited for: the texts of earlier steps, which are taken back now, stand in the vault.
+        raise appeared_error(step, context.files.hash_now(context.at(step.target_at))) from error
 
 
 def remove_created(context: ExecutionContext, step: Step) -> None:
@@ -310,7 +314,8 @@ def move_file(context: ExecutionContext, step: Step) -> None:
             return
         context.files.place(source, target)
     except FileExistsError as error:
-        raise appeared_error(context, step) from error
+        # Not waited for: the texts of earlier steps, which are taken back now, stand in the vault.
+        raise appeared_error(step, context.files.hash_now(context.at(step.target_at))) from error
     except FileNotFoundError as error:
         raise changed_error(step, None) from error
 
@@ -533,7 +538,7 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
     context = make_context(state)
     tried = 0
     try:
-        private.place_marker(state.folder, change_id)
+        private.place_marker(state.folder)
         # One step alone is either done or not, so that after a power cut no reader sees half of it.
         if len(plan.steps) > 1:
             files.sync_folder(state.folder)
@@ -541,11 +546,11 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         staged = stage_steps(context, plan)
         hashes = {name for step in plan.steps for name in (step.before, step.after)}
         contents = {name: content for name, content in plan.contents.items() if name in hashes}
-        # Everything has to be on disk before the first name changes; files and journal wait for the disk side by side.
-        with ThreadPoolExecutor(1) as pool:
-            syncing = pool.submit(lambda: _for_each(partial(_sync_step, context), staged))
-            state.journal.ready(change_id, contents)
-            syncing.result()
+        # Everything has to be on disk before the first name changes, and the files before the journal says so.
+        if len(staged) > _MAX_SEQUENTIAL:
+            files.begin_writing(context.at(step.temp) for step in staged)
+        _for_each(partial(_sync_step, context), staged)
+        state.journal.ready(change_id, contents)
         check_sources(context, plan.steps)
         for tried, step in enumerate(plan.steps, start=1):
             do_step(context, step, plan.stamps.get(tried - 1))
@@ -560,9 +565,9 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
         _abandon(state, context, plan.steps, tried, change_id)
         if isinstance(error, OSError):
             shaped = files.storage_error(error, plan.steps[max(tried, 1) - 1].path)
-            raise _add_notices(shaped, context.notices) from error
+            raise displaced.add_notices(shaped, context.notices) from error
         if isinstance(error, KnapError):
-            _add_notices(error, context.notices)
+            displaced.add_notices(error, context.notices)
         raise
     finish_change(state, context, plan.steps, change_id)
     return [*plan.notices, *context.notices]
@@ -571,10 +576,13 @@ def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) 
 def stage_steps(context: ExecutionContext, plan: ChangePlan) -> list[Step]:
     """Write the temp files, not yet synced, and return their steps."""
     staged: list[Step] = []
-    for number, step in enumerate(plan.steps):
+    earlier: list[Step] = []
+    for step in plan.steps:
+        like = metadata_source(context, earlier, step.source_at) if step.kind == "replace" else None
+        if step.kind in _BRINGING:
+            earlier.append(step)
         if step.kind not in {"replace", "create"}:
             continue
-        like = metadata_source(context, plan.steps[:number], step.source_at) if step.kind == "replace" else None
         if folder := context.symlinked_folder(step):
             raise symlink_error(folder)
         try:
@@ -626,12 +634,16 @@ def finish_change(state: State, context: ExecutionContext, steps: Iterable[Step]
 def sync_folders(context: ExecutionContext, steps: Iterable[Step]) -> None:
     """Sync the folders in which steps changed names, each once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
-    folders = {context.at(place).parent for place in places}
+    folders = [context.at(folder) for folder in {place.rpartition("/")[0] for place in places}]
     _for_each(context.files.sync_folder, [folder for folder in folders if opening.is_folder(folder)])
 
 
+_BRINGING: Final = frozenset({"create", "move"})
+"""Steps that bring a file to a place."""
+
+
 def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
-    """Return the current path of the file that some steps bring to a place; None if they create it."""
+    """Return the current path of the file that steps of `_BRINGING` bring to a place; None if they create it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
             return None
@@ -658,14 +670,6 @@ def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tri
         private.remove_marker(state.folder)
 
 
-def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
-    """Add to an error what an editor saved meanwhile, and where it is."""
-    if notices:
-        error.details["notices"] = list(notices)
-        error.hint = "; ".join([*notices, error.hint])
-    return error
-
-
 def _sync_step(context: ExecutionContext, step: Step) -> None:
     try:
         context.files.sync(context.at(step.temp))
@@ -678,6 +682,17 @@ def _for_each(act: Callable[[_Item], None], items: Sequence[_Item]) -> None:
         for item in items:
             act(item)
         return
+    # Handing each item to a thread would take longer than most of what is done with it: each thread takes the next.
+    rest = iter(items)
+
+    def act_on_rest(_thread: int) -> None:
+        try:
+            for item in rest:
+                act(item)
+        finally:
+            # Nothing is left to the others after an error.
+            _ = list(rest)
+
     with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(act, items):
+        for _ in pool.map(act_on_rest, range(THREADS)):
             pass

@@ -16,8 +16,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from filelock import Timeout
-
 from knapper.codemode.sandbox import confinement
 from knapper.codemode.sandbox.confinement import STANDS
 from knapper.errors import KnapError, SetupError, StorageError
@@ -185,7 +183,7 @@ class MachineCode:
                 # Another process may have compiled it while this one waited.
                 if not self.is_ready():
                     self._compile()
-        except Timeout:
+        except private.LockTimeout:
             raise SetupError("another process is still preparing the sandbox", hint="try again in a minute") from None
         return self.file
 

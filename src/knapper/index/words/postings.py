@@ -7,6 +7,7 @@ and whenever. Whoever finds it missing, damaged or of another index does without
 
 from __future__ import annotations
 
+import functools
 import secrets
 import sqlite3
 import zlib
@@ -245,7 +246,25 @@ def is_due(index: Database) -> bool:
             return False
         if fts5.count_recorded(connection) > max(_MIN_CHANGED_ROWS, _MAX_CHANGED_SHARE * total):
             return True
-        return open_named(connection, index.path.parent) is None
+        return not _names_whole_file(connection, index.path.parent)
+
+
+def _names_whole_file(connection: sqlite3.Connection, folder: Path) -> bool:
+    # Looked at after each change: its checksums take a millisecond, and are as they were while the file is.
+    if not _is_file_name(name := name_of(connection)):
+        return False
+    try:
+        status = (folder / name).lstat()
+    except (OSError, ValueError):  # it isn't there, or the name has a zero in it
+        return False
+    state = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return _stored_uid(folder, name, state) == database.state_of(connection)[0]
+
+
+@functools.lru_cache(maxsize=8)
+def _stored_uid(folder: Path, name: str, _state: tuple[int, ...]) -> str | None:
+    file = PostingsFile.open(folder / name)
+    return file.uid if file else None
 
 
 def build(index: Database) -> None:
@@ -486,9 +505,12 @@ def name_of(connection: sqlite3.Connection) -> str:
 
 def open_named(connection: sqlite3.Connection, folder: Path) -> PostingsFile | None:
     """Open the file that the database names, where it is whole and of this index."""
-    name = name_of(connection)
-    # The name is a value of the database, which may be damaged: it never leads out of the folder.
-    if not name.startswith(POSTINGS_PREFIX) or Path(name).name != name:
+    if not _is_file_name(name := name_of(connection)):
         return None
     file = PostingsFile.open(folder / name)
     return file if file and file.uid == database.state_of(connection)[0] else None
+
+
+def _is_file_name(name: str) -> bool:
+    # The name is a value of the database, which may be damaged: it never leads out of the folder.
+    return name.startswith(POSTINGS_PREFIX) and Path(name).name == name
