@@ -7,6 +7,7 @@ from pathlib import Path
 from bench import frame, peer, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
+from knapper.cli import start
 from knapper.index.documents import Filter
 
 SUMMARY = "full index of the real notes, against chromadb"
@@ -37,6 +38,8 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
 
 def measure(vault: Path, folder: Path) -> dict[str, float]:
     """Index once; gives seconds, counts and megabytes."""
+    # As ``knap index`` does.
+    start.collect_little_garbage()
     begin, cpu = time.perf_counter(), frame.processor_s()
     with vaults.opened(vault, folder) as engine:
         engine.refresh()

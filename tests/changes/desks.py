@@ -67,7 +67,14 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
     with worlds.engine(root, base / "state" / "index") as index:
         index.refresh()
         view = owner.with_policy(policy or Policy(client=client))
-        desk = DraftContext(view=view, owner=owner, graph=index.graph, read_version=version, catch_up=index.catch_up)
+        desk = DraftContext(
+            view=view,
+            owner=owner,
+            graph=index.graph,
+            read_version=version,
+            catch_up=index.catch_up,
+            outlines=index.store.drafted,
+        )
         writer = Writer(
             context=desk,
             state=state,

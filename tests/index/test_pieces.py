@@ -100,6 +100,20 @@ def test_every_way_of_splitting_gives_the_librarys_pieces(
     assert [score_of(tokens) for tokens in tokens_of(many, texts)] == pytest.approx([score_of(one) for one in expected])
 
 
+def test_words_that_take_each_others_place_keep_their_tokens(
+    few: PieceTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(static, "_SLOT_BITS", 2)
+    monkeypatch.setattr(static, "_MAX_KEPT_TOKENS", 400)
+    cramped = PieceTokenizer(FILE, hint="")
+    texts = [" ".join(TEXTS[at:] + TEXTS[:at]) for at in range(len(TEXTS))]
+    batches = [texts + MANY_TEXTS, MANY_TEXTS[::-1] + texts[::-1], texts + texts[::-1]]
+
+    got = [tokens_of(cramped, batch) for batch in batches]
+
+    assert got == [[tokens_of(few, [text])[0] for text in batch] for batch in batches]
+
+
 def test_words_of_every_script_are_split_as_the_library_does(library: Tokenizer, few: PieceTokenizer) -> None:
     chooser = random.Random(1)
     names = [name.replace(static.WORD_START, " ") for name, _ in vocabulary()]

@@ -10,6 +10,7 @@ import pytest
 from knapper.index import chunker, documents
 from knapper.index.documents import Chunk, FileRecord
 from knapper.vault.access import Policy
+from knapper.vault.source import Outline
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 from tests.index import worlds
@@ -34,9 +35,11 @@ def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.Monk
 
     read, ours = chunker.read_file, list[str]()
 
-    def note(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
+    def note(
+        view: View, stat: FileStat, outlines: dict[str, Outline] | None = None
+    ) -> tuple[FileRecord, Sequence[Chunk]]:
         ours.append(stat.path)
-        return read(view, stat)
+        return read(view, stat, outlines)
 
     monkeypatch.setattr(chunker, "read_file", note)
     found = list(chunker.read_batches(view, batches, min_parallel=1))
@@ -62,6 +65,17 @@ def test_a_vault_with_an_index_is_read_by_another_process(tmp_path: Path) -> Non
     outcome = engine.refresh()
 
     assert outcome.indexed == chunker.MIN_PARALLEL_FILES
+
+
+def test_the_files_of_a_write_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunker.subprocess, "Popen", None)
+    notes = {f"{n}.md": f"text {n}" for n in range(chunker.MIN_PARALLEL_FILES)}
+    root = worlds.fill(tmp_path / "v", notes)
+    engine = worlds.engine(root, tmp_path / "s")
+
+    outcome = engine.refresh_paths([root / name for name in notes])
+
+    assert outcome.indexed == len(notes)
 
 
 def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,61 @@ def test_a_moved_note_keeps_its_vectors(tmp_path: Path) -> None:
         assert (outcome.indexed, outcome.removed, count, embedder.asked) == (1, 1, 0, [])
 
 
+@pytest.mark.parametrize(("source", "target"), [("x/a.md", "y/a.md"), ("y/a.md", "x/a.md")])
+def test_a_passage_that_moves_between_notes_of_one_name_keeps_its_vector(
+    tmp_path: Path, source: str, target: str
+) -> None:
+    passage = "# One\n\nwanders\n"
+    root = worlds.fill(tmp_path / "v", {source: f"# Two\n\nstays\n\n{passage}", target: "# Two\n\nstays\n"})
+    embedder = worlds.WordEmbedder()
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        engine.embed()
+        embedder.asked.clear()
+        worlds.fill(root, {source: "# Two\n\nstays\n", target: f"# Two\n\nstays\n\n{passage}"})
+        engine.refresh()
+        engine.embed()
+
+        assert not any("wanders" in text for text in embedder.asked)
+
+
+def test_rows_of_replaced_files_are_those_of_a_new_index(tmp_path: Path) -> None:
+    notes = {f"n{n}.md": f"---\ntags: [t{n}]\naliases: [A{n}]\n---\n# H{n}\n\n[[n0]]\n\n# B\n\nb\n" for n in range(4)}
+    root = worlds.fill(tmp_path / "v", notes)
+    edited = {
+        "n0.md": "# B\n\nb\n",
+        "n1.md": "new\n\n" + notes["n1.md"],
+        "n2.md": "",
+        "n3.md": notes["n3.md"] + "#x [[y]]\n",
+    }
+    with worlds.engine(root, tmp_path / "s") as engine, worlds.engine(root, tmp_path / "t") as fresh:
+        engine.refresh()
+        worlds.fill(root, edited)
+        engine.refresh_paths([root / name for name in reversed(edited)])
+        fresh.refresh()
+        connection = engine.store.database.reader()
+        digests = dict(connection.execute("SELECT id, rows_digest FROM files"))
+
+        assert digests == {file_id: documents.digest_rows(connection, file_id) for file_id in digests}
+        for table, columns in _COMPARED.items():
+            rows = [
+                sorted(one.store.database.reader().execute(f"SELECT f.path, {columns} FROM {table}"), key=repr)
+                for one in (engine, fresh)
+            ]
+            assert rows[0] == rows[1], table
+
+
+_COMPARED = {
+    "files f": "hash, title_row, properties, path_key, name_key, folder_key, kind, title",
+    "links JOIN files f ON f.id = file_id": "links.kind, links.target, target_key, line",
+    "tags JOIN files f ON f.id = file_id": "key, name, line",
+    "properties JOIN files f ON f.id = file_id": "key, name, shape, item",
+    "aliases JOIN files f ON f.id = file_id": "alias, key",
+    "headings JOIN files f ON f.id = file_id": "level, headings.title, line",
+    "chunks c JOIN files f ON f.id = c.id >> 20": "c.position, c.start, c.stop, c.text",
+}
+
+
 def test_a_note_of_thousands_of_equal_chunks_is_taken_in(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "# same\n" * 14_000})
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:

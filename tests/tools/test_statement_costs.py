@@ -44,13 +44,17 @@ _GROWS_WITH_NOTES: Final[Mapping[str, str]] = {
     "SELECT MIN(f.path), COUNT(*) FROM files": "counts a folder's notes",
     "SELECT MIN(folder_key) FROM files": "lists the folders",
     "SELECT key, name, COUNT(*)": "counts all tags; remembered until the vault changes",
+    "COMMIT": "now and then, FTS5 joins what was added to its index since",
+    "INSERT INTO chunk_words": "as COMMIT, where rows don't come in the order of their ids",
 }
 _GROWS_WITH_CHANGES: Final[Mapping[str, str]] = {
     **_GROWS_WITH_NOTES,
     "SELECT count(*) FROM changes": "counts what a list has in all",
-    "COMMIT": "now and then, FTS5 joins what was added to its index since",
 }
-_GROWS_WITH_PROPOSALS: Final = {"SELECT count(*) FROM proposals": "counts what a list has in all"}
+_GROWS_WITH_PROPOSALS: Final[Mapping[str, str]] = {
+    **_GROWS_WITH_NOTES,
+    "SELECT count(*) FROM proposals": "counts what a list has in all",
+}
 
 
 @dataclass(slots=True)

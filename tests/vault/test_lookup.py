@@ -242,3 +242,21 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
 
     assert file.is_relative_to(root.resolve())
     assert "notes" in parts or file.samefile(root.joinpath(*parts))
+
+
+def test_folders_that_are_looked_up_once_lead_to_the_same_files(root: Path) -> None:
+    (root / "way").symlink_to("Notes")
+    (root / "alias.md").symlink_to("Notes/Deep/one.md")
+    (root / "out").symlink_to(root.parent)
+    known = files.KnownFolders(root)
+    names = ["notes/DEEP/One.md", "Notes/two.md", "Notes/Deep/one.md", "way/two.md", "WAY/Deep/one.md", "alias.md"]
+    names += ["out/outside.md", "Notes/none.md", "none/a.md", "none/b.md", "three.md/a", "three.md"]
+
+    def outcome(name: str, folders: files.KnownFolders | None) -> object:
+        try:
+            found = files.find_path(root, NotePath(name), known=folders)
+        except KnapError as error:
+            return type(error), error.message
+        return found, found.file, found.place == str(found.file)
+
+    assert [outcome(name, known) for name in names] == [outcome(name, None) for name in names]

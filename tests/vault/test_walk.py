@@ -297,6 +297,18 @@ def test_on_windows_only_the_listing_tells_how_a_name_is_spelled(tmp_path: Path)
     assert not paths.is_exact_name(str(tmp_path), "a.md", known, windows=True)
 
 
+def test_several_places_are_listed_as_each_of_them_alone(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    make(root, "Notes/a.md", "Notes/Deep/b.md", ".git/a.md", "a.md", "Other/c.md")
+    (root / "way").symlink_to("Notes")
+    names = ["Notes/Deep/b.md", "a.md", "none/x.md", "Notes", "way/a.md", "Notes/a.md", "a.md/b", ".git/a.md", "Other"]
+    places = list(map(paths.NotePath, names))
+
+    assert walk.list_places(root, IgnoreRules(), places) == [
+        walk.list_files_at(root, IgnoreRules(), place) for place in places
+    ]
+
+
 def test_one_file_of_a_vault_that_is_not_there_is_an_error_and_not_gone(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         list(walk.list_files_at(tmp_path / "unmounted", IgnoreRules(), paths.NotePath("a.md")))

@@ -37,6 +37,7 @@ from knapper.index.graph import Graph
 from knapper.vault import parser, paths, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Outline
 from knapper.vault.view import View
 
 _NOTE_SUFFIX = ".md"
@@ -160,6 +161,8 @@ class DraftContext:
     """Brings the index up to date; called before links or tags of the whole vault are looked up."""
     journal: Journal | None = None
     """Knows what earlier moves rewrote, so that moving back restores every link's old text; None to look nothing up."""
+    outlines: dict[str, Outline] | None = None
+    """Gets the outlines of notes that a move rewrites, by hash, in place of an earlier draft's, for the index."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -195,6 +198,7 @@ def draft_requests(context: DraftContext, requests: Sequence[Request]) -> DraftR
     # Only these look up links or tags of the whole vault; other requests needn't wait for the index.
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         context.catch_up()
+    context = replace(context, view=context.view.for_batch(), owner=context.owner.for_batch())
     # These need no structure of the note: text is found as such, or goes to its start or end.
     needs_only_head = all(isinstance(request, AddText | EditProperty | EditText | Rewrite) for request in requests)
     read = partial(_read_head, context.view) if needs_only_head else context.view.read
@@ -335,8 +339,11 @@ def _draft_moves(context: DraftContext, batch: _Batch, moves: Sequence[tuple[int
     if not moves:
         return
     history = None if context.journal is None else LinkHistory(context.journal)
+    wanted = [move for _, move in moves]
+    if context.outlines is not None:
+        context.outlines.clear()
     try:
-        drafted = moving.draft_moves(context.view, context.owner, context.graph, [move for _, move in moves], history)
+        drafted = moving.draft_moves(context.view, context.owner, context.graph, wanted, history, context.outlines)
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))

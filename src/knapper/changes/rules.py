@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.text import log_entries
 from knapper.errors import RefusedError
 from knapper.vault import access, files, parser
 from knapper.vault.access import Grants, Outcome, Scope
@@ -34,10 +33,11 @@ class VaultFacts:
 
 
 def facts_of(view: View) -> VaultFacts:
-    """Return the facts of a vault as the client sees it."""
+    """Return the facts of a vault as the client sees it, for one draft: each folder is looked up once."""
+    folders = files.KnownFolders(view.root)
 
     def real(path: NotePath) -> NotePath:
-        return files.find_path(view.root, path, must_exist=False).target
+        return files.find_path(view.root, path, must_exist=False, known=folders).target
 
     def foreign(path: NotePath, raw: bytes | None) -> bool:
         block = parser.parse_head(raw).frontmatter if raw is not None else None
@@ -311,6 +311,8 @@ class LogTarget:
             return False
         if file.before is None and file.base is not None:
             return False
+        from knapper.changes.text import log_entries  # noqa: PLC0415 - 4 ms that only such a note should cost
+
         before = self.opening if file.before is None else file.before
         return file.needs <= {"add", "create"} and log_entries.is_entry(before, file.after)
 

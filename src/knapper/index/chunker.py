@@ -390,12 +390,15 @@ _RACY_NS = 100_000_000
 """A file saved this shortly before it is read may be saved again with the same time."""
 
 
-def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
+def read_file(
+    view: View, stat: FileStat, outlines: dict[str, Outline] | None = None
+) -> tuple[FileRecord, Sequence[Chunk]]:
     """Read one file; a file that can't be read gets a record with the problem and no chunks.
 
     Args:
         view: The vault.
         stat: Its status from *before* this reading, so that a later save is noticed.
+        outlines: Outlines of notes by hash, which aren't parsed; one that is used is taken out.
     """
     if stat.kind == "attachment":
         return _describe_attachment(stat), ()
@@ -404,10 +407,11 @@ def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
         raw = view.read_listed(stat)
     except KnapError as error:
         return _describe_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
-    outline = _PARSERS[stat.kind](raw)
-    record = _describe_note(
-        stat, Note(path=stat.path, raw=raw, hash=parser.content_hash(raw), outline=outline), racy=racy
-    )
+    hash_ = parser.content_hash(raw)
+    outline = outlines.pop(hash_, None) if outlines and stat.kind == "note" else None
+    if outline is None:
+        outline = _PARSERS[stat.kind](raw)
+    record = _describe_note(stat, Note(path=stat.path, raw=raw, hash=hash_, outline=outline), racy=racy)
     return record, split_note(stat.path, raw, outline)
 
 
@@ -425,6 +429,7 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
             aliases.extend(part.strip() for part in value.split(","))
         elif isinstance(value, list):
             aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    modified = _local_date(stat.mtime_ns)
     first_section = next((section for section in outline.sections if section.level), None)
     title = next((value for name, value in values.items() if name.casefold() == "title"), None)
     names = [title.strip()] if isinstance(title, str) else []
@@ -437,8 +442,8 @@ def _describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
         aliases=tuple(dict.fromkeys(alias for alias in aliases if alias)),
         names=tuple(dict.fromkeys(name for name in names if name)),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
-        created=_date_in_properties(values) or _date_on_disk(stat),
-        modified=_local_date(stat.mtime_ns),
+        created=_date_in_properties(values) or (_date_on_disk(stat) if stat.born_ns else modified),
+        modified=modified,
         properties=values,
         tags=outline.tags,
         links=outline.links,
@@ -514,12 +519,18 @@ def has_hash(view: View, stat: FileStat, hash_: str) -> bool:
 
 MIN_PARALLEL_FILES = 500
 """Files from which on a second process pays off; starting it takes as long as reading about 150 files."""
+MIN_PARALLEL_TOUCHED = 5_000
+"""The same for files that were just written: one's start takes as much processor time as reading 1,500 small notes."""
 
 ReadBatch = list[FileRows]
 
 
 def read_batches(
-    view: View, batches: Sequence[Sequence[FileStat]], *, min_parallel: int = MIN_PARALLEL_FILES
+    view: View,
+    batches: Sequence[Sequence[FileStat]],
+    *,
+    min_parallel: int = MIN_PARALLEL_FILES,
+    outlines: dict[str, Outline] | None = None,
 ) -> Iterator[ReadBatch]:
     """Yield the rows of each batch's files, in order.
 
@@ -528,17 +539,18 @@ def read_batches(
         batches: The status of the files, by batch.
         min_parallel: From how many files on a second process is used; the first batch is always read here, while that
             process starts.
+        outlines: Outlines of notes by hash, as `read_file` takes them.
     """
     if sum(map(len, batches)) < min_parallel or (os.cpu_count() or 1) < 2:
         batches_done = 0
     else:
         batches_done = yield from _read_in_process(view, batches)
     for stats in batches[batches_done:]:
-        yield _read_batch(view, stats)
+        yield _read_batch(view, stats, outlines)
 
 
-def _read_batch(view: View, files: Sequence[FileStat]) -> ReadBatch:
-    return [documents.rows_of(*read_file(view, stat)) for stat in files]
+def _read_batch(view: View, files: Sequence[FileStat], outlines: dict[str, Outline] | None = None) -> ReadBatch:
+    return [documents.rows_of(*read_file(view, stat, outlines)) for stat in files]
 
 
 def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[ReadBatch, None, int]:

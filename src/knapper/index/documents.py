@@ -167,6 +167,10 @@ _PENDING_EDIT_TAG = "ai_edit"
 """The tag below each pending edit, as `knapper.vault.pending` reads it."""
 
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)
+"""`json.dumps` makes an encoder for each text."""
+
+
 def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
     """Return the rows of a file and its chunks, which are in order of position."""
     # Of pending edits the tag is a word to index, since the chunks hold the text without them.
@@ -179,7 +183,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
         "\n".join((record.title, *record.aliases, *record.names)),
     )
-    problems = json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False)
+    problems = _JSON.encode([asdict(problem) for problem in record.problems])
     return FileRows(
         path=str(record.path),
         title=str(record.title),
@@ -192,7 +196,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         content=(
             *(paths.name_key(record.path), link_key(record.path), paths.name_key(paths.parent_folder(record.path))),
             *(stat.kind, str(record.title), stat.size, stat.ctime_ns if record.failed else 0, record.hash),
-            *(json.dumps(record.properties, ensure_ascii=False), problems, json.dumps(names, ensure_ascii=False)),
+            *(_JSON.encode(record.properties), problems, _JSON.encode(names)),
         ),
         names=names,
         links=[
@@ -309,25 +313,34 @@ def digest_rows(connection: sqlite3.Connection, file_id: int) -> bytes:
     return _digest_texts(value or "" for value in values)
 
 
-def digest_new_rows(file_id: int, rows: FileRows) -> bytes:
-    """Return the same digest of a new file's rows, before they are written."""
+def digest_rows_of(rows: FileRows, chunk_ids: Sequence[int]) -> bytes:
+    """Return the same digest of rows before they are written; *chunk_ids* are those of the chunks, in their order."""
     target, *_, created, modified = rows.times
     path_key, name_key, folder_key, kind, title, _, _, hash_, *texts = rows.content
-    first_chunk, _ = database.chunk_range(file_id)
-    listed: tuple[Iterable[Iterable[str | int]], ...] = (
-        [[rows.path, target, path_key, name_key, folder_key, kind, title]],
-        [[hash_, created, modified, *texts]],
-        ((*link[:5], "\x1d" if link[5] is None else link[5], *link[6:]) for link in rows.links),
-        rows.tags,
-        ((*row[:3], "\x1d" if row[3] is None else row[3]) for row in rows.properties),
-        rows.aliases,
-        rows.headings,
-        (
-            (first_chunk + n, n, c.kind, c.heading, c.start, c.stop, c.start_line, c.end_line, c.digest.hex().upper())
-            for n, c in enumerate(rows.chunks)
-        ),
+    chunks = sorted(zip(chunk_ids, enumerate(rows.chunks), strict=True))
+    rows_by_table: tuple[Iterable[str], ...] = (
+        ["\x1f".join(map(str, (rows.path, target, path_key, name_key, folder_key, kind, title)))],
+        ["\x1f".join(map(str, (hash_, created, modified, *texts)))],
+        # Formatted one by one: joining values that are made to texts takes twice as long.
+        [
+            f"{kind}\x1f{target}\x1f{key}\x1f{headings}\x1f{block}\x1f{_or_null(alias)}\x1f{line}\x1f{place}"
+            for kind, target, key, headings, block, alias, line, place in rows.links
+        ],
+        [f"{key}\x1f{name}\x1f{line}" for key, name, line in rows.tags],
+        [f"{key}\x1f{name}\x1f{shape}\x1f{_or_null(item)}" for key, name, shape, item, _ in rows.properties],
+        [f"{alias}\x1f{key}" for alias, key in rows.aliases],
+        [f"{level}\x1f{title}\x1f{line}" for level, title, line in rows.headings],
+        [
+            f"{i}\x1f{n}\x1f{c.kind}\x1f{c.heading}\x1f{c.start}\x1f{c.stop}"
+            f"\x1f{c.start_line}\x1f{c.end_line}\x1f{c.digest.hex().upper()}"
+            for i, (n, c) in chunks
+        ],
     )
-    return _digest_texts("\x1e".join(["\x1f".join(map(str, row)) for row in table]) for table in listed)
+    return _digest_texts(map("\x1e".join, rows_by_table))
+
+
+def _or_null(text: str | None) -> str:
+    return "\x1d" if text is None else text
 
 
 def _digest_texts(texts: Iterable[str]) -> bytes:

@@ -685,7 +685,7 @@ class Engine:
             # Cleared until all is done: a partly refreshed index was built with no single set of rules.
             self.store.set_meta(_RULES_META, "")
         with database.marking_damage(self.folder), self.store.batch() if plan.is_small else contextlib.nullcontext():
-            outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
+            outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress, whole=whole)
             is_first_complete = whole and self.store.meta("complete") != "1"
             if outcome.indexed or outcome.removed or is_first_complete:
                 with self.store.batch():

@@ -462,7 +462,7 @@ class Graph:
         by_source = _group_by_source(self._store.database.reader().execute(f"{_TARGETS_SQL} AND f.path = ?", (source,)))
         if by_source:
             return by_source[0]
-        file_state = self._store.file_states(below=source).get(source)
+        file_state = self._store.states_of([source]).get(source)
         return UnresolvedLinks(source=source, known=file_state, links=()) if file_state else None
 
     @property

@@ -421,14 +421,9 @@ def compare_files(
 
 def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> RefreshPlan:
     """Compare just these files, and those below these folders, with the index."""
-    files_by_path: dict[NotePath, FileStat] = {}
-    known: dict[NotePath, FileState] = {}
-    for path in touched:
-        vault_path, files = view.list_files_at(path)
-        if vault_path is not None:
-            files_by_path.update((stat.path, stat) for stat in files)
-            known.update(store.file_states(below=vault_path))
-    return compare_files(known, files_by_path.values())
+    places = view.paths_inside(touched)
+    files_by_path = {stat.path: stat for files in view.list_places(places) for stat in files}
+    return compare_files(store.states_below(places), files_by_path.values())
 
 
 def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget_s: float | None = None) -> RefreshPlan:
@@ -468,17 +463,23 @@ def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan, *, budget
     )
 
 
-def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None) -> RefreshOutcome:
+def apply_plan(
+    store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None, whole: bool = True
+) -> RefreshOutcome:
     """Index changed files and remove deleted ones, whole files in each transaction; nothing is doubtful in the plan.
 
-    New files are stored before deleted ones are removed, so that a moved note keeps its vectors.
+    New files come first, so that a moved note keeps its vectors. *whole* is False for files that were just written.
     """
     from knapper.index import chunker  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
     outcome = RefreshOutcome(unchanged=plan.unchanged)
     changed_files = plan.changed
     store.settle(plan.settled)
-    for read_batch in chunker.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
+    batches = list(_split_batches(changed_files))
+    least = chunker.MIN_PARALLEL_FILES if whole else chunker.MIN_PARALLEL_TOUCHED
+    for read_batch in (
+        chunker.read_batches(view, batches, min_parallel=least, outlines=store.drafted) if batches else ()
+    ):
         with store.batch():
             changed: list[FileRows] = []
             known = store.hashes_of(rows.path for rows in read_batch)
@@ -492,11 +493,10 @@ def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Pr
             outcome.indexed += len(changed)
             outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
         if progress:
-            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
+            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(plan.changed))
     # After all new files: the vectors of a moved note are copied from its old chunks.
     store.remove(plan.gone)
-    outcome.removed = len(plan.gone)
-    return outcome
+    return replace(outcome, removed=len(plan.gone))
 
 
 def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from knapper.index import database, documents
 from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, Chunk, FileRecord, FileRows, FileState
-from knapper.index.tokenizer import segment
+from knapper.index.tokenizer import segment, segment_all
 from knapper.index.words import fts5
 from knapper.jsontypes import JSONValue, loads, object_or_empty
 from knapper.system.arrays import np
@@ -24,6 +24,7 @@ from knapper.vault.paths import NotePath
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from knapper.vault.source import Outline
     from knapper.vault.walk import FileStat
 
 
@@ -100,70 +101,95 @@ def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChun
     return [StoredChunk(id=i, kind=k, digest=d, text=t, path=p) for i, k, d, t, p in rows]
 
 
-def replace_chunks(connection: sqlite3.Connection, file: StoredFile, rows: FileRows, *, generation: int) -> int:
-    """Replace a file's chunks.
+def replace_files(
+    connection: sqlite3.Connection, batch: Sequence[tuple[StoredFile, FileRows]], *, generation: int
+) -> None:
+    """Replace all that is indexed of stored files, given by id; arguments are those of `insert_files`."""
+    added: list[_AddedChunk] = []
+    kept: list[tuple[int, int, int, int, int, int]] = []
+    removed: list[tuple[StoredFile, Sequence[StoredChunk]]] = []
+    updates: list[tuple[int, FileRows, int, bytes]] = []
+    for file, rows in batch:
+        ids, left_over = _assign_chunks(file, rows, read_chunks(connection, file.id) if file.first_free else [])
+        first_new = database.chunk_range(file.id)[0] + file.first_free
+        title = segment(rows.title)
+        for n, (i, c) in enumerate(zip(ids, rows.chunks, strict=True)):
+            if i < first_new:
+                kept.append((n, c.start, c.stop, c.start_line, c.end_line, i))
+            else:
+                added.append((i, n, title, c))
+        removed.append((file, left_over))
+        next_chunk = file.first_free + sum(i >= first_new for i in ids)
+        updates.append((file.id, rows, next_chunk, documents.digest_rows_of(rows, ids)))
+    # Words of lower ids first, as FTS5 writes out what it has buffered before them; but the chunks last, as the vectors
+    # of a passage that moved to another file are copied from where it was.
+    removed_ids = _remove_words(connection, removed)
+    _insert_chunks(connection, added, generation=generation)
+    _delete_chunks(connection, removed_ids, generation=generation)
+    connection.executemany(
+        "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?", kept
+    )
+    _update_files(connection, updates)
+    record_changes(connection, [(generation, file.id, None) for file, _ in batch])
 
-    Args:
-        connection: Inside a transaction.
-        file: The file that owns them.
-        rows: What replaces them, with the file's new title, which is indexed with each chunk.
-        generation: The running transaction's.
 
-    Returns:
-        The first free chunk number afterwards.
-    """
-    stored = read_chunks(connection, file.id) if file.first_free else []
+def _assign_chunks(
+    file: StoredFile, rows: FileRows, stored: Sequence[StoredChunk]
+) -> tuple[list[int], list[StoredChunk]]:
+    """Return the id of each chunk, that of an equal stored one where there is one; and the stored ones left over."""
+    unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
     # The words of a chunk hold the title: under another one, none of them stays.
     is_same_title = file.title == rows.title
-    unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
     for old in reversed(stored if is_same_title else ()):
         unmatched[old.digest].append(old)
-    kept: list[tuple[int, int, Chunk]] = []
-    added: list[tuple[int, Chunk]] = []
-    for position, chunk in enumerate(rows.chunks):
+    next_id = database.chunk_range(file.id)[0] + file.first_free
+    ids: list[int] = []
+    for chunk in rows.chunks:
         if unmatched.get(chunk.digest):
-            kept.append((unmatched[chunk.digest].pop().id, position, chunk))
+            ids.append(unmatched[chunk.digest].pop().id)
         else:
-            added.append((position, chunk))
-    if stored:
-        left_over = chain.from_iterable(unmatched.values())
-        remove_chunks(connection, file, left_over if is_same_title else stored, generation=generation)
-    connection.executemany(
-        "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
-        [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
-    )
-    first_id = database.chunk_range(file.id)[0] + file.first_free
-    title = segment(rows.title)
-    _insert_chunks(
-        connection,
-        [(first_id + offset, n, title, chunk) for offset, (n, chunk) in enumerate(added)],
-        generation=generation,
-    )
-    return file.first_free + len(added)
+            ids.append(next_id)
+            next_id += 1
+    return ids, list(chain.from_iterable(unmatched.values())) if is_same_title else list(stored)
 
 
 def remove_chunks(
-    connection: sqlite3.Connection, file: StoredFile, chunks: Iterable[StoredChunk], *, generation: int
+    connection: sqlite3.Connection, removed: Iterable[tuple[StoredFile, Iterable[StoredChunk]]], *, generation: int
 ) -> None:
-    """Remove a file's chunks with their words and vectors.
+    """Remove chunks of files with their words and vectors.
 
     Raises:
         sqlite3.DatabaseError: A text isn't what was stored, so that other words would be removed than it has.
     """
-    rows = list(chunks)
-    documents.check_digests((file.path, old.kind, old.path, old.text, old.digest) for old in rows)
-    fts5.record_dropped(connection, fts5.CHUNKS, [old.id for old in rows])
-    title = segment(file.title)
+    _delete_chunks(connection, _remove_words(connection, removed), generation=generation)
+
+
+def _remove_words(
+    connection: sqlite3.Connection, removed: Iterable[tuple[StoredFile, Iterable[StoredChunk]]]
+) -> list[int]:
+    """Remove the words of chunks, and return their ids."""
+    rows = [(segment(file.title), file.path, old) for file, chunks in removed for old in chunks]
+    documents.check_digests((path, old.kind, old.path, old.text, old.digest) for _, path, old in rows)
+    rows.sort(key=lambda row: row[2].id)
+    removed_ids = [old.id for _, _, old in rows]
+    if rows:
+        fts5.record_dropped(connection, fts5.CHUNKS, removed_ids)
     # The same texts as they were indexed with, as the table stores none.
     connection.executemany(
         "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
-        [(old.id, title, segment(old.path), segment(old.text)) for old in rows],
+        [(old.id, title, segment(old.path), segment(old.text)) for title, _, old in rows],
     )
-    ids = [(old.id,) for old in rows]
+    return removed_ids
+
+
+def _delete_chunks(connection: sqlite3.Connection, removed_ids: Sequence[int], *, generation: int) -> None:
+    if not removed_ids:
+        return
+    ids = [(i,) for i in removed_ids]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
     connection.executemany("DELETE FROM vectors WHERE chunk_id = ?", ids)
-    dequeue_chunks(connection, (old.id for old in rows))
-    connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, old.id) for old in rows])
+    dequeue_chunks(connection, removed_ids)
+    connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, i) for i in removed_ids])
 
 
 def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk], *, generation: int) -> None:
@@ -177,10 +203,8 @@ def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk],
             for (i, n, _, c), (path, text) in zip(added, paths_and_texts, strict=True)
         ],
     )
-    rows = [
-        (i, (title, segment(path), segment(text)))
-        for (i, _, title, _), (path, text) in zip(added, paths_and_texts, strict=True)
-    ]
+    columns = (segment_all(texts) for texts in zip(*paths_and_texts, strict=True))
+    rows = [(i, (title, *texts)) for (i, _, title, _), *texts in zip(added, *columns, strict=True)]
     connection.executemany(
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )
@@ -207,6 +231,8 @@ _SEARCHED_PROPERTIES = "shape != 'list' AND item IS NOT NULL"
 """Properties that can be searched by a part of their text."""
 
 
+_PATH_COLUMNS: Final = ("path_key", "name_key", "folder_key", "kind", "title")
+"""The first of `documents.CONTENT_COLUMNS`, which follow from a file's path."""
 _FILE_COLUMNS = ", ".join((*documents.TIME_COLUMNS, *documents.CONTENT_COLUMNS, "next_chunk", "rows_digest"))
 
 
@@ -224,8 +250,9 @@ def insert_files(connection: sqlite3.Connection, batch: Sequence[FileRows], *, g
     connection.executemany(
         f"INSERT INTO files (id, path, {_FILE_COLUMNS}) VALUES ({marks})",
         [
-            (i, rows.path, *rows.times, *rows.content, len(rows.chunks), documents.digest_new_rows(i, rows))
+            (i, rows.path, *rows.times, *rows.content, len(rows.chunks), documents.digest_rows_of(rows, ids))
             for i, rows in files
+            for ids in (range(*database.chunk_range(i))[: len(rows.chunks)],)
         ],
     )
     _insert_names(connection, files)
@@ -239,33 +266,35 @@ def insert_files(connection: sqlite3.Connection, batch: Sequence[FileRows], *, g
     record_changes(connection, [(generation, i, documents.link_key(rows.path)) for i, rows in files])
 
 
-def update_file(connection: sqlite3.Connection, file_id: int, rows: FileRows, *, next_chunk: int) -> None:
-    """Update a stored file's row, the words of its names, and its rows in the detail tables.
+def _update_files(connection: sqlite3.Connection, updates: Sequence[tuple[int, FileRows, int, bytes]]) -> None:
+    """Update stored files' rows, the words of their names, and their rows in the detail tables.
 
-    Args:
-        connection: Inside a transaction.
-        file_id: The file's.
-        rows: What is stored of it.
-        next_chunk: Its first unused chunk number.
+    Each file is given by its id, with what is stored of it, its first unused chunk number, and the digest of its rows.
     """
-    (old_row,) = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()
-    has_other_names = rows.content[-1] != old_row
-    if has_other_names:
+    ids = json.dumps([file_id for file_id, *_ in updates])
+    columns = ", ".join(("title_row", *_PATH_COLUMNS))
+    sql = f"SELECT id, {columns} FROM files WHERE id IN (SELECT value FROM json_each(?))"
+    stored = {i: (title_row, by_path) for i, title_row, *by_path in connection.execute(sql, (ids,))}
+    renamed = [(i, rows) for i, rows, *_ in updates if rows.content[-1] != stored[i][0]]
+    for file_id, _ in renamed:
         _remove_title(connection, file_id)
-    _remove_details(connection, file_id)
-    values = (*rows.times, *rows.content, next_chunk, b"")
-    connection.execute(
-        f"UPDATE files SET ({_FILE_COLUMNS}) = ({', '.join('?' * len(values))}) WHERE id = ?", (*values, file_id)
+    _remove_details(connection, ids)
+    # What follows from the path stays, and with it the order of the indexes by name and folder.
+    is_whole = any(list(rows.content[: len(_PATH_COLUMNS)]) != stored[i][1] for i, rows, *_ in updates)
+    first = 0 if is_whole else len(_PATH_COLUMNS)
+    names = (*documents.TIME_COLUMNS, *documents.CONTENT_COLUMNS[first:], "next_chunk", "rows_digest")
+    connection.executemany(
+        f"UPDATE files SET ({', '.join(names)}) = ({', '.join('?' * len(names))}) WHERE id = ?",
+        [(*rows.times, *rows.content[first:], next_chunk, digest, i) for i, rows, next_chunk, digest in updates],
     )
-    if has_other_names:
-        _insert_names(connection, [(file_id, rows)])
-    _insert_details(connection, [(file_id, rows)])
+    _insert_names(connection, renamed)
+    _insert_details(connection, [(i, rows) for i, rows, *_ in updates])
 
 
 def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
     """Remove a file's rows except its chunks."""
     _remove_title(connection, file_id)
-    _remove_details(connection, file_id)
+    _remove_details(connection, json.dumps([file_id]))
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
@@ -307,15 +336,17 @@ def _insert_details(connection: sqlite3.Connection, files: Sequence[tuple[int, F
     )
 
 
-def _remove_details(connection: sqlite3.Connection, file_id: int) -> None:
+def _remove_details(connection: sqlite3.Connection, file_ids: str) -> None:
+    """Remove the rows of files from the detail tables; *file_ids* is a JSON list."""
+    of_files = "file_id IN (SELECT value FROM json_each(?))"
     searched = connection.execute(
-        f"SELECT id, item FROM properties WHERE file_id = ? AND {_SEARCHED_PROPERTIES}", (file_id,)
+        f"SELECT id, item FROM properties WHERE {of_files} AND {_SEARCHED_PROPERTIES} ORDER BY id", (file_ids,)
     )
     connection.executemany(
         "INSERT INTO property_grams (property_grams, rowid, item) VALUES ('delete', ?, ?)", searched.fetchall()
     )
     for table in database.PER_FILE_TABLES:
-        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
+        connection.execute(f"DELETE FROM {table} WHERE {of_files}", (file_ids,))
 
 
 def _insert_names(connection: sqlite3.Connection, files: Iterable[tuple[int, FileRows]]) -> None:
@@ -386,6 +417,8 @@ class IndexStore:
         """Open the store in the file *path*; create it where it is missing."""
         self.database = Database(path)
         self.own_lengths: dict[str, int] = {}  # of the vectors that this process stored last, by the model
+        self.drafted: dict[str, Outline] = {}
+        """Outlines of notes that are about to be written, by hash, which the next refresh uses and forgets."""
 
     def generation(self) -> int:
         """Return the number of written transactions; equal numbers mean an equal index."""
@@ -415,8 +448,9 @@ class IndexStore:
             generation = database.generation_of(connection)
             new: list[FileRows] = []
             known: list[tuple[StoredFile, FileRows]] = []
+            stored_files = _find_files(connection, [rows.path for rows in batch])
             for rows in batch:
-                stored = _find_file(connection, rows.path)
+                stored = stored_files.get(rows.path)
                 if stored is not None and stored.first_free + len(rows.chunks) >= database.MAX_CHUNKS_PER_FILE:
                     self.remove([NotePath(rows.path)])
                     stored = None
@@ -427,11 +461,8 @@ class IndexStore:
             # New files first: the vectors of a passage that was moved to one are copied from where it was.
             if new:
                 insert_files(connection, new, generation=generation)
-            for stored, rows in known:
-                next_chunk = replace_chunks(connection, stored, rows, generation=generation)
-                update_file(connection, stored.id, rows, next_chunk=next_chunk)
-                documents.store_rows_digest(connection, stored.id)
-            record_changes(connection, [(generation, stored.id, None) for stored, _ in known])
+            if known:
+                replace_files(connection, sorted(known, key=lambda one: one[0].id), generation=generation)
 
     def touch(self, rows: FileRows) -> None:
         """Record a file's new times where its content is unchanged."""
@@ -439,7 +470,7 @@ class IndexStore:
             columns = ", ".join(documents.TIME_COLUMNS)
             marks = ", ".join("?" * len(documents.TIME_COLUMNS))
             connection.execute(f"UPDATE files SET ({columns}) = ({marks}) WHERE path = ?", (*rows.times, rows.path))
-            file = _find_file(connection, rows.path)
+            file = _find_files(connection, [rows.path]).get(rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)
                 record_changes(connection, [(database.generation_of(connection), file.id, ONLY_TOUCHED)])
@@ -460,19 +491,21 @@ class IndexStore:
             return
         with self.database.transaction() as connection:
             generation = database.generation_of(connection)
-            for path in paths:
-                file = _find_file(connection, path)
-                if file is not None:
-                    remove_chunks(connection, file, read_chunks(connection, file.id), generation=generation)
-                    remove_file(connection, file.id)
-                    record_changes(connection, [(generation, file.id, documents.link_key(path))])
+            for file in _find_files(connection, paths).values():
+                remove_chunks(connection, [(file, read_chunks(connection, file.id))], generation=generation)
+                remove_file(connection, file.id)
+                record_changes(connection, [(generation, file.id, documents.link_key(file.path))])
 
-    def file_states(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
-        """Return the indexed state of every file, or of the file *below* and all files below that folder."""
-        if below is None:
-            return self._read_states("", ())
-        # "0" comes right after "/"
-        return self._read_states(" WHERE path = ? OR (path >= ? AND path < ?)", (below, f"{below}/", f"{below}0"))
+    def file_states(self) -> dict[NotePath, FileState]:
+        """Return the indexed state of every file."""
+        return self._read_states("", ())
+
+    def states_below(self, places: Iterable[str]) -> dict[NotePath, FileState]:
+        """Return the indexed state of the files that places name, and of all files below the folders that they name."""
+        # "0" comes right after "/". CROSS JOIN keeps the order, in which each place is looked up by the paths' index.
+        below = "f.path = value OR (f.path >= value || '/' AND f.path < value || '0')"
+        condition = f" WHERE id IN (SELECT f.id FROM json_each(?) CROSS JOIN files f ON {below})"
+        return self._read_states(condition, (json.dumps(list(places), ensure_ascii=False),))
 
     def _read_states(self, condition: str, parameters: Sequence[str]) -> dict[NotePath, FileState]:
         sql = f"SELECT path, size, mtime_ns, racy, ctime_ns, inode, target, failed_ns FROM files{condition}"
@@ -641,9 +674,13 @@ class IndexStore:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
 
 
-def _find_file(connection: sqlite3.Connection, path: str) -> StoredFile | None:
-    row = connection.execute("SELECT id, title, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
-    return StoredFile(id=int(row[0]), path=path, title=str(row[1]), first_free=int(row[2])) if row else None
+def _find_files(connection: sqlite3.Connection, paths: Sequence[str]) -> dict[str, StoredFile]:
+    """Return the stored ones of some files, by path."""
+    rows = connection.execute(
+        "SELECT id, path, title, next_chunk FROM files WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(paths, ensure_ascii=False),),
+    )
+    return {path: StoredFile(id=i, path=path, title=title, first_free=free) for i, path, title, free in rows}
 
 
 def _split_headings(path: str) -> tuple[str, ...]:

@@ -181,6 +181,17 @@ class FolderChain:
             # Windows: the entries know their status, or ask by the path.
             with list_folder(f"{self.root}/{folder}".rstrip("/") or "/", system=self._system) as listed:
                 return listed
+        with os.scandir(self._open(folder)) as scanned:
+            return list(scanned)
+
+    def lstat(self, folder: str, name: str) -> os.stat_result:
+        """Return the status of a file, folder or link in a folder; arguments and errors are those of `entries`."""
+        if not self._system.has_openat:
+            return lstat("/".join(filter(None, (self.root, folder.rstrip("/"), name))), system=self._system)
+        return os.stat(name, dir_fd=self._open(folder), follow_symlinks=False)
+
+    def _open(self, folder: str) -> int:
+        """Return the descriptor of a folder, which is open until the next call."""
         names = folder.rstrip("/").split("/") if folder else []
         shared = 0
         while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
@@ -192,8 +203,7 @@ class FolderChain:
             below = os.open(name, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=self._descriptors[-1])
             self._names.append(name)
             self._descriptors.append(below)
-        with os.scandir(self._descriptors[-1]) as scanned:
-            return list(scanned)
+        return self._descriptors[-1]
 
     def _close_below(self, depth: int) -> None:
         while len(self._names) > depth:

@@ -24,7 +24,7 @@ from knapper.changes.drafts import (
 from knapper.changes.text import diff, splices, yaml_values
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue, is_object
-from knapper.tools import answers, notes
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes.read import NoteProperties
 from knapper.tools.shapes.write import WriteResult
@@ -438,6 +438,8 @@ def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequenc
         if file.kind == "note" and (not folders or paths.name_key(file.path).startswith(beginnings))
     }
     for tag in tags:
+        from knapper.tools import notes  # noqa: PLC0415 - all that searches, which a command that writes needn't wait for
+
         selected &= set(notes.notes_with_tag(context, tag))
     return sorted(selected)
 

@@ -26,7 +26,7 @@ _WINDOWS_TRIES: Final = 10
 _WINDOWS_PAUSE_S: Final = 0.02
 
 
-def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+def read_bytes(file: Path | str, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     """Read all bytes of a file.
 
     Args:
@@ -55,7 +55,7 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
 
 
 @contextmanager
-def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+def open_bytes(file: Path | str, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
     """Open a file to read it in pieces; arguments and errors are those of `read_bytes`."""
     try:
         opened = _open_regular(file, shown_as)
@@ -68,7 +68,7 @@ def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
         yield opened
 
 
-def _open_regular(file: Path, shown_as: str) -> BinaryIO:
+def _open_regular(file: Path | str, shown_as: str) -> BinaryIO:
     # Links were followed and checked before; one that appears in between must not lead elsewhere.
     try:
         opened = open_found(file)
@@ -82,7 +82,7 @@ def _open_regular(file: Path, shown_as: str) -> BinaryIO:
     return opened
 
 
-def open_found(file: Path, *, system: opening.System = opening.SYSTEM) -> BinaryIO:
+def open_found(file: Path | str, *, system: opening.System = opening.SYSTEM) -> BinaryIO:
     """Open a file that was there just now; on Windows it may be missing or closed for the moment of a replacement."""
     for _ in range(_WINDOWS_TRIES if system.is_windows else 0):
         with suppress(FileNotFoundError, PermissionError):
@@ -157,8 +157,18 @@ class ResolvedFile:
     """Spelled as on disk, links to folders followed; a link to a file keeps its own name."""
     target: NotePath
     """Where the bytes lie; differs from ``path`` only for a link to a file."""
-    file: Path
-    """``target`` as an absolute path without links."""
+    root: str
+    """The vault's folder, without links in its path."""
+
+    @property
+    def file(self) -> Path:
+        """Return ``target`` as an absolute path without links."""
+        return Path(self.root, self.target)
+
+    @property
+    def place(self) -> str:
+        """Return the same as text, in a tenth of the time."""
+        return os.path.join(self.root, self.target)  # noqa: PTH118 - as said
 
 
 def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> ResolvedFile:
@@ -218,8 +228,31 @@ def walk_files(real_root: str, start: str = "", *, with_hidden: bool = False) ->
         pending += [f"{folder}{name}/" for name, is_folder, is_link in reversed(shown) if is_folder and not is_link]
 
 
+class KnownFolders:
+    """The folders that the paths of one batch lie in, each looked up once; a later batch looks them up again."""
+
+    def __init__(self, root: Path) -> None:
+        """Look up *root*, the vault's folder."""
+        self.real = os.path.realpath(root)
+        self._names: dict[str, _NameOnDisk | None] = {}
+
+    def find(self, resolved: list[str], remaining: list[str]) -> "_NameOnDisk | None":
+        """Return the name on disk that the first of the remaining parts refers to, as `_name_on_disk` does."""
+        if len(remaining) == 1:  # the file itself
+            return _name_on_disk(self.real, resolved, remaining[0])
+        key = "/".join((*resolved, remaining[0]))
+        if key not in self._names:
+            self._names[key] = _name_on_disk(self.real, resolved, remaining[0])
+        return self._names[key]
+
+
 def find_path(
-    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = lambda _: True
+    root: Path,
+    path: NotePath,
+    *,
+    must_exist: bool = True,
+    visible: Callable[[NotePath], bool] = lambda _: True,
+    known: KnownFolders | None = None,
 ) -> ResolvedFile:
     """Return what a path refers to on disk, like `resolve_path` but without the search for similar names.
 
@@ -229,6 +262,7 @@ def find_path(
         must_exist: Whether a missing file is an error.
         visible: Called with the path as given, as spelled on disk and with links resolved; where it returns False,
             the file counts as missing, and the error reveals nothing else.
+        known: Of this root, where many paths are looked up at once; None looks up each folder on the way.
 
     Raises:
         NotFound: Nothing matches, or the match isn't visible.
@@ -236,7 +270,8 @@ def find_path(
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
         StorageError: A folder can't be read, or links form a loop (code ``link_loop``).
     """
-    real = os.path.realpath(root)
+    folders = known or KnownFolders(root)
+    real = folders.real
     resolved: list[str] = []
     remaining = path.split("/")
     links = 0
@@ -246,7 +281,7 @@ def find_path(
         if full_path != checked_path and not visible(full_path):
             raise _missing_error(path)
         checked_path = full_path
-        found = _name_on_disk(real, resolved, remaining[0])
+        found = folders.find(resolved, remaining)
         if found is None and must_exist:
             raise _missing_error(path)
         if found is None:
@@ -265,14 +300,16 @@ def find_path(
             raise _missing_error(path)
         if not remaining and target:
             try:
-                linked_file = find_path(root, _join_parts(target), must_exist=must_exist, visible=visible)
+                linked_file = find_path(
+                    root, _join_parts(target), must_exist=must_exist, visible=visible, known=folders
+                )
             except NotFound:
                 # `from None`: the link error's message would reveal where a hidden link leads.
                 raise _missing_error(path) from None
-            return ResolvedFile(path=_join_parts(resolved), target=linked_file.path, file=linked_file.file)
+            return ResolvedFile(path=_join_parts(resolved), target=linked_file.path, root=real)
         remaining, resolved = [*target, *remaining], []
     full_path = _join_parts(resolved, remaining)
-    return ResolvedFile(path=full_path, target=full_path, file=Path(real, full_path))
+    return ResolvedFile(path=full_path, target=full_path, root=real)
 
 
 def _missing_error(path: NotePath) -> NotFound:

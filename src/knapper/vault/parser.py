@@ -3,8 +3,10 @@
 import codecs
 import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -72,7 +74,9 @@ def heading_title(source: str) -> str:
 
     A setext heading's lines are joined by spaces.
     """
-    rows = [row.strip(" \t") for row in _LINE_ENDING.split(source.strip("\r\n"))]
+    source = source.strip("\r\n")
+    is_one_line = "\n" not in source and "\r" not in source
+    rows = [row.strip(" \t") for row in ((source,) if is_one_line else _LINE_ENDING.split(source))]
     if len(rows) > 1:
         text = " ".join(rows[:-1])
     else:
@@ -117,32 +121,32 @@ def list_blocks(
         if cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK)):
             continue
         part_kind: BlockKind = "list" if part.kind == "item" else part.kind
-        items = tuple(map(lines.line_start, part.rows))
-        found.append(_whole_lines_block(data, (part.start, part.stop), part_kind, lines, items))
+        items = tuple(map(lines.line_start, part.rows)) if part.rows else ()
+        found.append(_whole_lines_block(data, part.start, part.stop, part_kind, lines, items))
     if hidden:
-        found += [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
+        found += [_whole_lines_block(data, start, stop, kind, lines) for (start, stop), kind in hidden.items()]
         found.sort(key=lambda block: (block.start, -block.stop))
     stop = body_start
     for block in found:
         if block.start >= stop:
-            yield from _leftover_paragraph(data, (stop, block.start), lines)
+            if block.start > stop and not data[stop : block.start].isspace():
+                yield _leftover_paragraph(data, stop, block.start, lines)
             yield block
             stop = block.stop
-    yield from _leftover_paragraph(data, (stop, len(data)), lines)
+    if data[stop:].strip():
+        yield _leftover_paragraph(data, stop, len(data), lines)
 
 
-def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Sequence[Block]:
+def _leftover_paragraph(data: bytes, start: int, stop: int, lines: Lines) -> Block:
     """Return a paragraph for text without a block of the parser: definitions of reference links."""
-    text = data[span[0] : span[1]]
-    if not text or text.isspace():
-        return ()
-    return (_whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines),)
+    return _whole_lines_block(data, stop - len(data[start:stop].lstrip(_BLANK)), stop, "paragraph", lines)
 
 
-def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
-    start, stop = span
+def _whole_lines_block(
+    data: bytes, start: int, stop: int, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()
+) -> Block:
     last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
-    return Block(kind=kind, start=lines.line_start(start), stop=lines.line_stop(last), items=items)
+    return Block(kind, lines.line_start(start), lines.line_stop(last), items)
 
 
 def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
@@ -348,8 +352,105 @@ def parse_links(raw: bytes) -> Outline:
         An outline without sections, blocks, tags and tasks.
     """
     head = _read_head(raw)
-    body = markdown.parse_body(head.data, head.outline.body_start)
-    return replace(head.outline, links=_collect_links(head, body))
+    outline = head.outline
+    body = markdown.parse_body(head.data, outline.body_start)
+    # As in `parse_note`.
+    return Outline(
+        encoding=outline.encoding,
+        newline=outline.newline,
+        line_starts=outline.line_starts,
+        frontmatter=outline.frontmatter,
+        body_start=outline.body_start,
+        problems=outline.problems,
+        links=_collect_links(head, body),
+    )
+
+
+_FAR_MARKS: Final = (b"%%", b"$$", b"]:")
+"""What makes a note's structure depend on lengths, or on names elsewhere: comments, maths and definitions."""
+
+
+def is_movable(raw: bytes) -> bool:
+    """Return whether the outline of a note may be moved by `move_outline`."""
+    return not any(mark in raw for mark in _FAR_MARKS)
+
+
+def move_outline(raw: bytes, outline: Outline, targets: Sequence[tuple[Link, bytes]]) -> Outline | None:
+    """Return the outline that a note has once targets of links in its text are others, without parsing it again.
+
+    Args:
+        raw: The note.
+        outline: Its outline by `parse_note`.
+        targets: Links of the text, each with its new target; old and new one are so plain that no parser takes them
+            for anything else, and are read as they are spelled, but for percent signs.
+
+    Returns:
+        None where more than positions may change, as in a heading or task, or in a link within another one.
+    """
+    is_readable = outline.encoding in {"utf-8", "utf-8-sig"} and not outline.problems
+    ordered = sorted(targets, key=lambda pair: pair[0].target_start)
+    if not (ordered and is_readable and is_movable(raw) and all(_is_alone(link, outline) for link, _ in ordered)):
+        return None
+    stops = [link.target_stop for link, _ in ordered]
+    sizes = (len(new) - (link.target_stop - link.target_start) for link, new in ordered)
+    shifts = [*accumulate(sizes, initial=0)]
+    fresh = {link.start: new.decode() for link, new in ordered}
+    first = stops[0]
+
+    def at(offset: int) -> int:
+        return offset + shifts[bisect_right(stops, offset)]
+
+    def link_at(link: Link) -> Link:
+        target = fresh.get(link.start, link.target)
+        if link.start in fresh and link.kind in {"markdown", "image"}:
+            target = markdown.decode_percent(target)
+        spans = (at(link.start), at(link.stop), at(link.target_start), at(link.target_stop))
+        return Link(link.kind, target, link.headings, link.block, link.alias, *spans, link.line, link.key)
+
+    # What ends before the first of them stays as it is.
+    return Outline(
+        encoding=outline.encoding,
+        newline=outline.newline,
+        line_starts=tuple([start if start < first else at(start) for start in outline.line_starts]),
+        frontmatter=outline.frontmatter,
+        body_start=outline.body_start,
+        sections=tuple([one if one.stop < first else _section_at(one, at) for one in outline.sections]),
+        blocks=tuple(
+            [
+                one if one.stop < first else Block(one.kind, at(one.start), at(one.stop), tuple(map(at, one.items)))
+                for one in outline.blocks
+            ]
+        ),
+        links=tuple([one if one.stop < first else link_at(one) for one in outline.links]),
+        tags=tuple([one._replace(start=at(one.start), stop=at(one.stop)) for one in outline.tags]),
+        tasks=tuple([replace(one, start=at(one.start), stop=at(one.stop)) for one in outline.tasks]),
+        block_ids=tuple(
+            [
+                replace(one, start=at(one.start), stop=at(one.stop), id_start=at(one.id_start))
+                for one in outline.block_ids
+            ]
+        ),
+        code_spans=tuple([(at(start), at(stop)) for start, stop in outline.code_spans]),
+    )
+
+
+def _section_at(one: Section, at: Callable[[int], int]) -> Section:
+    spans = (at(one.start), at(one.body_start), at(one.own_stop), at(one.stop))
+    return Section(one.level, one.title, one.path, *spans, one.line, one.end_line)
+
+
+def _is_alone(link: Link, outline: Outline) -> bool:
+    """Return whether a link's target lies in the text, and is part of no heading, task, tag, code or other link."""
+    start, stop = link.target_start, link.target_stop
+    if not outline.body_start <= link.start < start < stop < link.stop:
+        return False
+    return not (
+        any(one.start < stop and start < one.body_start for one in outline.sections if one.level)
+        or any(one.start < stop and start < one.stop for one in outline.tasks)
+        or any(one.start < stop and start < one.stop for one in outline.tags)
+        or any(first < stop and start < last for first, last in outline.code_spans)
+        or any(one.start < stop and start < one.stop for one in outline.links if one is not link)
+    )
 
 
 def parse_head(raw: bytes) -> Outline:

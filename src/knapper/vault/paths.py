@@ -314,7 +314,9 @@ def is_exact_name(folder: str, name: str, path_status: os.stat_result, *, window
     if windows:
         return False
     own = (path_status.st_dev, path_status.st_ino)
-    forms = {name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
+    forms = {name.swapcase()}
+    if not name.isascii():
+        forms |= {unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
     spellings = [form for form in forms - {name} if len(form.encode()) <= MAX_PART_BYTES]
     others = (lstat_or_none(f"{folder}/{other}") for other in spellings)
     return not any(other and (other.st_dev, other.st_ino) == own for other in others)

@@ -54,6 +54,8 @@ class View:
     """Finds paths similar to a missing one in an index, best first, hidden ones included; returns None if it can't."""
     named: FindNamed | None = None
     """Finds files by name in an index; None where there is no index."""
+    folders: vault_files.KnownFolders | None = None
+    """Of a view that one batch of paths is looked up in; None looks up every folder anew."""
 
     @classmethod
     def open(cls, root: Path, policy: Policy) -> View:
@@ -158,16 +160,20 @@ class View:
             raise Ambiguous(message, hint=hint, code="ambiguous_name", details={"candidates": listed})
         return matches[0] if matches else None
 
+    def find(self, path: NotePath, *, must_exist: bool = True) -> vault_files.ResolvedFile:
+        """Return what a path refers to on disk, as far as the client may know; errors are those of `find_path`."""
+        return vault_files.find_path(self.root, path, must_exist=must_exist, visible=self.visible, known=self.folders)
+
     def find_folder(self, path: NotePath) -> NotePath | None:
         """Return a folder as spelled on disk, where the client could see files in it, though there may be none."""
         if not self.visible(NotePath(f"{path}/note.md")):
             return None
         try:
-            resolved = vault_files.find_path(self.root, path, visible=self.visible)
+            resolved = self.find(path)
         except (NotFound, RefusedError, StorageError):
             return None
         is_shown = self.visible(NotePath(f"{resolved.target}/note.md"))
-        return resolved.path if is_shown and opening.is_folder(resolved.file) else None
+        return resolved.path if is_shown and opening.is_folder(resolved.place) else None
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.
@@ -184,8 +190,8 @@ class View:
             raise RefusedError(
                 f"{paths.quote_path(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden"
             )
-        file = vault_files.find_path(self.root, path, must_exist=False, visible=self.visible)
-        if opening.exists(file.file):
+        file = self.find(path, must_exist=False)
+        if opening.exists(file.place):
             hint = "edit it, or choose another name"
             raise ConflictError(f"{paths.quote_path(file.path)} exists already", hint=hint, code="exists")
         _ = paths.check_new(file.path, root=self.root)
@@ -197,7 +203,7 @@ class View:
         from knapper.vault import parser  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
 
         file = self._resolve(raw)
-        return parser.make_note(file.path, vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes))
+        return parser.make_note(file.path, vault_files.read_bytes(file.place, shown_as=file.path, max_bytes=max_bytes))
 
     def read_optional(self, path: NotePath) -> bytes | None:
         """Read a file that needn't be there; None where no visible one is. It may not be named as a caller wrote it.
@@ -208,9 +214,9 @@ class View:
             KnapError: As for `read`, but for a missing file.
         """
         with suppress(NotFound):
-            file = vault_files.find_path(self.root, path, must_exist=False, visible=self.visible)
-            if opening.is_file(file.file):
-                return vault_files.read_bytes(file.file, shown_as=file.path)
+            file = self.find(path, must_exist=False)
+            if opening.is_file(file.place):
+                return vault_files.read_bytes(file.place, shown_as=file.path)
         return None
 
     def read_head(self, raw: str) -> Note:
@@ -219,27 +225,28 @@ class View:
 
         file = self._resolve(raw)
         return parser.make_note(
-            file.path, vault_files.read_bytes(file.file, shown_as=file.path), read=parser.parse_head
+            file.path, vault_files.read_bytes(file.place, shown_as=file.path), read=parser.parse_head
         )
 
     def read_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> bytes:
         """Read any file, such as a canvas or an attachment; errors are those of `read`."""
         file = self._resolve(raw)
-        return vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
+        return vault_files.read_bytes(file.place, shown_as=file.path, max_bytes=max_bytes)
 
     def read_listed(self, listed: FileStat) -> bytes:
         """Read a file that was listed just now, so that its path needn't be looked up; errors are those of `read`."""
         if listed.target is None:
             # Where a part of the path has become a link since, or the vault's folder is one, it is looked up.
             with suppress(NotFound):
-                return vault_files.read_bytes(self.root / listed.path, shown_as=listed.path)
+                # Not by Path: a refresh reads a thousand files so.
+                return vault_files.read_bytes(f"{self.root}/{listed.path}", shown_as=listed.path)
         return self.read_bytes(listed.path)
 
     @contextmanager
     def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
         """Open any file to read it in pieces; errors are those of `read`."""
         file = self._resolve(raw)
-        with vault_files.open_bytes(file.file, shown_as=file.path, max_bytes=max_bytes) as opened:
+        with vault_files.open_bytes(file.place, shown_as=file.path, max_bytes=max_bytes) as opened:
             yield opened
 
     def list_files(
@@ -268,13 +275,27 @@ class View:
         Returns:
             The path in the vault, None where it isn't one of the vault; and the files.
         """
+        inside = self._inside(path)
+        return inside, self.list_places([inside])[0] if inside is not None else []
+
+    def list_places(self, places: Sequence[NotePath]) -> list[list[FileStat]]:
+        """List the visible files of several places, each as `list_files_at` does; in the order of the places."""
+        listed = walk.list_places(self.root, self.ignore, places)
+        return [[file for file in files if self._is_file_visible(file)] for files in listed]
+
+    def paths_inside(self, touched: Iterable[Path]) -> list[NotePath]:
+        """Return the paths in the vault of paths on disk, without those that aren't one of the vault."""
+        return [inside for path in touched if (inside := self._inside(path)) is not None]
+
+    def _inside(self, path: Path) -> NotePath | None:
         try:
-            inside = paths.parse(str(path), root=self.root)
+            return paths.parse(str(path), root=self.root)
         except KnapError:
-            return None, []
-        return inside, [
-            file for file in walk.list_files_at(self.root, self.ignore, inside) if self._is_file_visible(file)
-        ]
+            return None
+
+    def for_batch(self) -> View:
+        """Return a view of the same vault for one batch of paths, which looks up each folder once."""
+        return replace(self, folders=vault_files.KnownFolders(self.root))
 
     def with_policy(self, policy: Policy) -> View:
         """Return a view of the same vault with another policy."""
@@ -296,8 +317,8 @@ class View:
 
     def _find(self, path: NotePath) -> vault_files.ResolvedFile:
         """Find a visible file; the error about a missing one names no similar ones, which would take time."""
-        file = vault_files.find_path(self.root, path, visible=self.visible)
-        if opening.is_file(file.file):
+        file = self.find(path)
+        if opening.is_file(file.place):
             return file
         listed = self.list_files_at(file.file)[1]
         if any(one.path == file.path for one in listed):
@@ -309,10 +330,10 @@ class View:
     def _resolve_absolute(self, raw: str) -> vault_files.ResolvedFile:
         """Find a visible file by its absolute path; whatever else is wrong gives the same error, and as soon."""
         try:
-            file = vault_files.find_path(self.root, paths.parse(raw, root=self.root), visible=self.visible)
+            file = self.find(paths.parse(raw, root=self.root))
         except KnapError:
             raise paths.unknown_place_error() from None
-        if not opening.is_file(file.file):
+        if not opening.is_file(file.place):
             raise paths.unknown_place_error()
         return file
 
@@ -332,7 +353,7 @@ class View:
 
     def _visible_path(self, path: NotePath) -> NotePath | None:
         try:
-            return vault_files.find_path(self.root, path, visible=self.visible).path
+            return self.find(path).path
         except KnapError:
             return None
 

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -189,55 +189,81 @@ def list_files(
     return _walk_folders(os.fspath(root), "", ignore, on_problem, is_unchanged)
 
 
-def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[FileStat]:
+def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> list[FileStat]:
     """List one file, or all below one folder, as `list_files` would right now; nothing for a missing one.
 
     Raises:
         StorageError: The vault's own folder can't be read.
     """
+    return list_places(root, ignore, [path])[0]
+
+
+def list_places(root: Path, ignore: IgnoreRules, places: Iterable[NotePath]) -> list[list[FileStat]]:
+    """List the files of several places, each as `list_files_at` does.
+
+    Args:
+        root: The vault's folder.
+        ignore: Which files are left out.
+        places: Paths of files and folders; a folder that several lie in is opened and checked once.
+
+    Returns:
+        The files of each place, in their order; none of a missing one.
+
+    Raises:
+        StorageError: The vault's own folder can't be read.
+    """
+    real = os.path.realpath(root)
+    is_real: dict[str, bool] = {}
+    with contextlib.closing(opening.FolderChain(real)) as chain:
+        return [list(_list_place(chain, ignore, path, is_real)) for path in places]
+
+
+def _list_place(
+    chain: opening.FolderChain, ignore: IgnoreRules, path: NotePath, is_real: dict[str, bool]
+) -> Iterator[FileStat]:
+    """List the files of one place; *is_real* holds the folders that were looked at, and whether none is a link."""
     if ignore.hides(path) and ignore.hides(path, is_folder=True):
         return
-    base, folder = os.fspath(root), paths.parent_folder(path)
-    real = os.path.realpath(root)
-    folder_path = Path(real, folder)
-    if os.path.realpath(folder_path) != os.fspath(folder_path):
+    folder = paths.parent_folder(path)
+    if folder not in is_real:
+        folder_path = os.fspath(Path(chain.root, folder))
+        is_real[folder] = os.path.realpath(folder_path) == folder_path
+    if not is_real[folder]:
         # A link leads to this folder, so its files are listed in their own place or not at all.
         return
-    entry = _find_entry(real, folder, paths.base_name(path))
+    entry = _find_entry(chain, folder, paths.base_name(path))
     if entry is None:
         return
     is_folder = _is_folder(entry)
     if ignore.hides(path, is_folder=is_folder):
         return
     if is_folder:
-        yield from _walk_folders(base, f"{path}/", ignore, _ignore_problem)
+        yield from _walk_folders(chain.root, f"{path}/", ignore, _ignore_problem)
     else:
-        outcome = _stat_entry(entry, path, real, ignore)
+        outcome = _stat_entry(entry, path, chain.root, ignore)
         yield from [outcome] if isinstance(outcome, FileStat) else []
 
 
-def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
+def _find_entry(chain: opening.FolderChain, folder: str, name: str) -> _FolderEntry | None:
     """Find a folder's entry by its name; the folder is listed only where the name alone doesn't decide."""
     prefix = f"{folder}/" if folder else ""
-    folder_path = f"{base}/{folder}" if folder else base
     # Missing permission or a name that is too long: the listing below reports what is wrong.
     with contextlib.suppress(OSError):
-        status = _lstat_or_none(f"{folder_path}/{name}")
-        if status is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
+        status = _lstat_or_none(chain, folder, name)
+        if status is None and os.path.isdir(chain.root):  # noqa: PTH112 - made for each file that is saved
             return None
+        folder_path = f"{chain.root}/{folder}" if folder else chain.root
         if status is not None and paths.is_exact_name(folder_path, name, status):
             return None if _name_problem(prefix + name, name) else _SingleEntry(name=name, status=status)
-    chain = opening.FolderChain(base)
-    with contextlib.closing(chain):
-        entries = _list_entries(chain, prefix, _ignore_problem)
-        entry = next((entry for entry in entries if entry.name == name), None)
-        return entry and _SingleEntry(name=name, status=entry.stat(follow_symlinks=False))
+    entries = _list_entries(chain, prefix, _ignore_problem)
+    entry = next((entry for entry in entries if entry.name == name), None)
+    return entry and _SingleEntry(name=name, status=entry.stat(follow_symlinks=False))
 
 
-def _lstat_or_none(path: str) -> os.stat_result | None:
+def _lstat_or_none(chain: opening.FolderChain, folder: str, name: str) -> os.stat_result | None:
     """Return the status of a file, folder or link itself; None where there is none, or a link lies on the way."""
     try:
-        return opening.lstat(path)
+        return chain.lstat(folder, name)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
             return None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import threading
 import unicodedata
 import zlib
 from array import array
 from binascii import crc_hqx
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import accumulate, chain, count, groupby, islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -48,8 +48,12 @@ _FEW_CHARACTERS: Final = 30_000
 """Of new words, up to which splitting them here is faster than building the library's tables."""
 _MAX_CACHED_WORDS: Final = 20_000
 """Of few texts, such as questions; about 0.4 kB each."""
-_MAX_NUMBERED_WORDS: Final = 50_000
-"""Of many texts; about 0.2 kB each."""
+_SLOT_BITS: Final = 18
+"""Of the hash of a word of many texts, these are the number of its slot, which takes 16 bytes."""
+_HASHED_CHARACTERS: Final = 64
+"""Of a word that is hashed with those beside it; longer ones are hashed by themselves."""
+_MAX_KEPT_TOKENS: Final = 500_000
+"""Of words of many texts, in 2 MB."""
 _MAX_CACHED_CHARACTERS: Final = 30
 """Of a word that is cached; longer ones are passages of scripts without spaces."""
 _ASCII_SEPARATORS: Final = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
@@ -91,11 +95,6 @@ def split_words(text: str) -> list[str]:
     return _split_ascii(text) if text.isascii() else _split_folded(_fold(text))
 
 
-def split_runs(text: str) -> list[str]:
-    """Return a text's words as `split_words` does, but those with characters above U+FFFF still joined by signs."""
-    return _split_ascii(text) if text.isascii() else _run_pattern().findall(_fold(text))
-
-
 def _split_ascii(text: str) -> list[str]:
     return text.lower().translate(_ASCII_SPACES).split()
 
@@ -110,18 +109,22 @@ def _split_folded(text: str) -> list[str]:
 
 
 @cache
-def _run_pattern() -> re.Pattern[str]:
-    """Return the pattern of a run of small letters, digits and marks, and of anything above U+FFFF.
+def _kept_characters() -> NDArray[np.bool_]:
+    """Return for each character whether it is a small letter, digit or mark; the last element is for all above U+FFFF.
 
-    Up to there, a set of characters is a table, in which one is looked up; above, it is a list of ranges.
+    Those are kept with the signs among them, and looked at word by word.
     """
     characters = "".join(map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x10000))))
-    kept = _OTHER_SEPARATORS.sub(_keep_marks, characters).split()
-    # Of characters with consecutive numbers, number minus place is the same.
-    grouped = (groupby(enumerate(part), lambda one: ord(one[1]) - one[0]) for part in kept)
-    runs = ([character for _, character in run] for groups in grouped for _, run in groups)
-    ranges = (f"{re.escape(run[0])}-{re.escape(run[-1])}" for run in runs)
-    return re.compile(f"[0-9a-z{''.join(ranges)}\U00010000-\U0010ffff]+")
+    kept = np.zeros(0x10001, np.bool_)
+    for text in ("0123456789abcdefghijklmnopqrstuvwxyz", _OTHER_SEPARATORS.sub(_keep_marks, characters)):
+        kept[_code_points(text)] = True
+    kept[ord(" ")] = False
+    kept[-1] = True
+    return kept
+
+
+def _code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), "<u4")
 
 
 def _keep_marks(match: re.Match[str]) -> str:
@@ -136,19 +139,78 @@ def hash_piece(piece: str) -> tuple[int, int]:
     return crc >> _LOW_BITS, (crc & _LOW_MASK) << _PRINT_BITS | crc_hqx(content, 0)
 
 
-class _NumberedWords:
-    """Words with their tokens in arrays, which take a fifth of the memory of tuples."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FoundWords:
+    """The words of several texts, as places in one text; those with characters above U+FFFF are joined by signs."""
+
+    text: str
+    """All texts, folded."""
+    starts: NDArray[np.intp]
+    stops: NDArray[np.intp]
+    hashes: NDArray[np.uint64]
+    counts: NDArray[np.intp]
+    """How many words each text has."""
+
+    @classmethod
+    def read(cls, texts: Sequence[str], factors: NDArray[np.uint64]) -> Self:
+        """Find and hash all words, by arrays over all characters: most words come again and again.
+
+        The hash is a sum of characters times random *factors* by their place in the word, so that even of a million
+        words hardly two will ever share one, and no text can be made up that has such words.
+        """
+        folded = [text.lower() if text.isascii() else _fold(text) for text in texts]
+        joined = "\n".join(folded)
+        codes = _code_points(joined)
+        is_kept = _kept_characters().take(codes, mode="clip")
+        edges = np.flatnonzero(np.diff(is_kept, prepend=False, append=False))
+        starts, stops = edges[::2], edges[1::2]
+        lengths = stops - starts
+        heads = lengths.cumsum() - lengths
+        places = np.arange(int(lengths.sum())) - heads.repeat(lengths)
+        hashes = np.add.reduceat(codes[is_kept] * factors.take(places, mode="clip"), heads)
+        for word in np.flatnonzero(lengths > len(factors)).tolist():
+            hashes[word] = hash(joined[starts[word] : stops[word]]) % (1 << 64)
+        ends = np.cumsum(np.fromiter(map(len, folded), np.intp, len(folded)) + 1)
+        counts = np.diff(starts.searchsorted(ends), prepend=0)
+        return cls(text=joined, starts=starts, stops=stops, hashes=hashes, counts=counts)
+
+
+class _SplitWords:
+    """Words of many texts with their tokens, in slots by the words' hashes; a new word takes the place of an older."""
 
     def __init__(self) -> None:
-        self.numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        self.ids = array("i")
-        """The tokens of all words, by number."""
-        self.bounds = array("q", [0])
+        self.factors = np.frombuffer(secrets.token_bytes(8 * _HASHED_CHARACTERS), np.uint64)
+        self._hashes = np.zeros(1 << _SLOT_BITS, np.uint64)
+        # That of a free slot has another slot.
+        self._hashes[0] = (1 << 64) - 1
+        self._starts, self._counts = np.zeros((2, 1 << _SLOT_BITS), np.int32)
+        self._tokens = array("i")
 
-    def add(self, tokens: Sequence[Sequence[int]]) -> None:
-        """Add the tokens of the words that were numbered last."""
-        self.ids.extend(chain.from_iterable(tokens))
-        self.bounds.extend(islice(accumulate(map(len, tokens), initial=self.bounds[-1]), 1, None))
+    def tokens_of(self, words: _FoundWords, split: Callable[[Sequence[str]], Iterator[Sequence[int]]]) -> TextTokens:
+        """Return the tokens of each word; *split* does so for new words."""
+        slots = words.hashes >> np.uint64(64 - _SLOT_BITS)
+        starts, counts = self._starts[slots], self._counts[slots]
+        new = np.flatnonzero(self._hashes[slots] != words.hashes)
+        if len(new):
+            hashes, first, place = np.unique(words.hashes[new], return_index=True, return_inverse=True)
+            spans = zip(words.starts[new[first]].tolist(), words.stops[new[first]].tolist(), strict=True)
+            tokens = list(split([words.text[start:stop] for start, stop in spans]))
+            new_counts = np.fromiter(map(len, tokens), np.int32, len(tokens))
+            new_starts = len(self._tokens) + new_counts.cumsum(dtype=np.int32) - new_counts
+            self._tokens.extend(chain.from_iterable(tokens))
+            starts[new], counts[new] = new_starts[place], new_counts[place]
+            # Of several for one slot, all three arrays get the last.
+            slots = hashes >> np.uint64(64 - _SLOT_BITS)
+            self._hashes[slots], self._starts[slots], self._counts[slots] = hashes, new_starts, new_counts
+        bounds = np.concatenate(([0], counts.cumsum(dtype=np.intp)))
+        # Each word's tokens are copied from where they stand first.
+        at = np.arange(int(bounds[-1])) + (starts - bounds[:-1]).repeat(counts)
+        return TextTokens(ids=np.frombuffer(self._tokens, np.intc)[at].astype(np.intp), bounds=bounds)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether it holds as many tokens as are kept."""
+        return len(self._tokens) > _MAX_KEPT_TOKENS
 
 
 class PieceTokenizer:
@@ -190,7 +252,7 @@ class PieceTokenizer:
         self._words: tuple[dict[str, Sequence[int]], dict[str, Sequence[int]]] = ({}, {})
         """The words used lately, and those before them, which are forgotten when the first are too many."""
         self._lock = threading.Lock()
-        self._numbered = _NumberedWords()
+        self._many: _SplitWords | None = None
         """The words of many texts."""
         self._split_characters = 0
         self._bulk: BulkTokenizer | None = None
@@ -203,30 +265,12 @@ class PieceTokenizer:
             distinct = list(dict.fromkeys(chain.from_iterable(few)))
             pieces = dict(zip(distinct, self._split_distinct(distinct), strict=True))
             return TextTokens.join([list(chain.from_iterable(map(pieces.__getitem__, each))) for each in few])
-        words = [split_runs(text) for text in texts]
-        counts = np.fromiter(map(len, words), np.intp, len(words))
         with self._lock:
-            numbered = self._numbered
-            if len(numbered.numbers) > _MAX_NUMBERED_WORDS:
-                numbered = self._numbered = _NumberedWords()
-            known = len(numbered.numbers)
-            try:
-                places = np.fromiter(
-                    map(numbered.numbers.__getitem__, chain.from_iterable(words)), np.intp, int(counts.sum())
-                )
-                new_words = list(islice(reversed(numbered.numbers), len(numbered.numbers) - known))[::-1]
-                numbered.add(list(self._split_runs(new_words)))
-            except BaseException:
-                # Words have numbers that have no tokens.
-                self._numbered = _NumberedWords()
-                raise
-            # Of all numbered words, some of which may be older ones.
-            pieces = TextTokens(ids=np.array(numbered.ids, np.intp), bounds=np.array(numbered.bounds, np.intp))
-        lengths = np.diff(pieces.bounds)[places]
-        bounds = np.concatenate(([0], lengths.cumsum()))
-        # Each word's pieces are copied from where they stand first.
-        ids = pieces.ids[np.arange(bounds[-1]) + (pieces.bounds[places] - bounds[:-1]).repeat(lengths)]
-        return TextTokens(ids=ids, bounds=bounds[np.concatenate(([0], counts.cumsum()))])
+            if self._many is None or self._many.is_full:
+                self._many = _SplitWords()
+            words = _FoundWords.read(texts, self._many.factors)
+            tokens = self._many.tokens_of(words, self._split_runs)
+        return TextTokens(ids=tokens.ids, bounds=tokens.bounds[np.concatenate(([0], words.counts.cumsum()))])
 
     def tokenize_one(self, text: str) -> Sequence[int]:
         """Return a text's tokens."""
@@ -262,6 +306,9 @@ class PieceTokenizer:
 
     def _split_runs(self, runs: Sequence[str]) -> Iterator[Sequence[int]]:
         """Yield the tokens of each word, or of all words of a run with characters above U+FFFF."""
+        if not _ABOVE_BMP.search(" ".join(runs)):
+            yield from self._split(runs)
+            return
         parts = [_split_folded(run) if _ABOVE_BMP.search(run) else (run,) for run in runs]
         tokens = iter(self._split(list(chain.from_iterable(parts))))
         for part in parts:

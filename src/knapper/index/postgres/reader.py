@@ -282,7 +282,7 @@ class StoredView(View):
             )
         if spellings:
             match = path if path in spellings else spellings[0]
-            return vault_files.ResolvedFile(path=match, target=match, file=self.root / match)
+            return vault_files.ResolvedFile(path=match, target=match, root=str(self.root))
         if next(self._list(path), None) is not None:
             raise self._folder_error(path, "name a file in it")
         raise vault_files.missing_file_error(path, ())

@@ -456,7 +456,7 @@ def _read_occurrences(
     # The last column holds the text, and so most words; SQLite compares one name after the other.
     columns = " ".join(f"WHEN '{column}' THEN {number}" for number, column in reversed([*enumerate(table.columns)]))
     sql = (
-        f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END, ' ') FROM {vocabulary}"
+        f"SELECT group_concat((doc << {_CODE_BITS}) + CASE col {columns} END) FROM {vocabulary}"
         " WHERE term >= CAST(?1 AS TEXT) AND term <= CAST(?2 AS TEXT)"
     )
     first = 0
@@ -467,7 +467,7 @@ def _read_occurrences(
             last += 1
         ends = [bytes(spelled[term_starts[at] : term_starts[at + 1]]) for at in (first, last - 1)]
         text = connection.execute(sql, ends).fetchone()[0]
-        yield first, last, np.fromstring(text, np.int64, sep=" ")
+        yield first, last, np.fromstring(text, np.int64, sep=",")
         first = last
 
 
