@@ -140,8 +140,8 @@ def _do_nothing(source: str) -> None:
 
 
 _READ_BYTES: Final = 1 << 16
-_MAX_HELD_S: Final = float(os.environ.get("HELD", "10")) / 1000 # TODO
-"""How long a reply is held at most, once it is there, while other requests of the same clients are answered."""
+_MAX_HELD_S: Final = 0.01
+"""How long a reply is held at most while others are made."""
 
 
 def serve_requests(reader: SearchReader, source: int, target: BinaryIO) -> None:
