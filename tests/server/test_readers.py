@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import io
 import json
 import logging
 import os
@@ -10,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -512,81 +511,3 @@ def test_what_others_miss_is_not_told_to_a_client_that_sees_less(tmp_path: Path)
         asyncio.run(run())
 
     assert stale == {"http": True, "reader": False}
-
-
-class Wire(io.BytesIO):
-    """Takes replies, and remembers how many were sent each time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[int] = []
-
-    def flush(self) -> None:
-        if new := _replies(self.getvalue())[sum(self.sent) :]:
-            self.sent.append(len(new))
-
-
-def _replies(raw: bytes) -> list[tuple[int, bytes]]:
-    found: list[tuple[int, bytes]] = []
-    while raw:
-        number, _, length = reader_process.REPLY_HEAD.unpack_from(raw)
-        stop = reader_process.REPLY_HEAD.size + length
-        found.append((number, raw[reader_process.REPLY_HEAD.size : stop]))
-        raw = raw[stop:]
-    return found
-
-
-class Echo:
-    """Answers with what it was asked, after a while."""
-
-    def __init__(self, pause_s: float = 0) -> None:
-        self._pause_s = pause_s
-
-    def answer(self, request: ReaderRequest) -> bytes:
-        time.sleep(self._pause_s)
-        return json.dumps(request).encode()
-
-
-def _serve(requests: Sequence[bytes], pause_s: float = 0) -> Wire:
-    """Serve requests that come in these pieces, each once the one before is taken."""
-    source, target = os.pipe()
-    wire = Wire()
-    serving = threading.Thread(
-        target=reader_process.serve_requests, args=(cast("SearchReader", Echo(pause_s)), source, wire)
-    )
-    os.write(target, requests[0])
-    serving.start()
-    for piece in requests[1:]:
-        time.sleep(0.05)
-        os.write(target, piece)
-    os.close(target)
-    serving.join(10)
-    os.close(source)
-    return wire
-
-
-def _request(number: int) -> bytes:
-    content = json.dumps({"n": number}).encode()
-    return reader_process.REQUEST_HEAD.pack(number, len(content)) + content
-
-
-def test_a_reader_sends_the_replies_to_requests_that_wait_together() -> None:
-    wire = _serve([b"".join(map(_request, range(1, 6)))])
-
-    assert _replies(wire.getvalue()) == [(number, b'{"n": %d}' % number) for number in range(1, 6)]
-    assert wire.sent == [5]
-
-
-def test_a_reply_isnt_held_for_long_while_others_are_made() -> None:
-    wire = _serve([b"".join(map(_request, range(1, 6)))], pause_s=0.02)
-
-    assert [number for number, _ in _replies(wire.getvalue())] == [1, 2, 3, 4, 5]
-    assert max(wire.sent) <= 2
-
-
-@pytest.mark.parametrize("cut", [3, 8, 12])
-def test_a_request_that_comes_in_pieces_is_answered_once(cut: int) -> None:
-    whole = _request(1) + _request(2)
-    wire = _serve([whole[:cut], whole[cut:]])
-
-    assert _replies(wire.getvalue()) == [(1, b'{"n": 1}'), (2, b'{"n": 2}')]

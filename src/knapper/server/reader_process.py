@@ -8,7 +8,6 @@ import os
 import pickle
 import struct
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, TypedDict
@@ -139,50 +138,18 @@ def _do_nothing(source: str) -> None:
     del source
 
 
-_READ_BYTES: Final = 1 << 16
-_MAX_HELD_S: Final = 0.01
-"""How long a reply is held at most while others are made."""
-
-
-def serve_requests(reader: SearchReader, source: int, target: BinaryIO) -> None:
-    """Answer one request after another, until the server closes the pipe or has gone.
-
-    While others wait, replies are sent together: each wakes the server, which then takes a processor from a reader, and
-    what the reader has in its caches.
-
-    Args:
-        reader: Answers.
-        source: The descriptor that requests come from.
-        target: Takes the replies.
-    """
-    received = bytearray()
-    while chunk := os.read(source, _READ_BYTES):
-        received += chunk
-        held_since = 0.0
-        for number, raw in _split_requests(received):
-            outcome, content = attempt(lambda raw=raw: reader.answer(json.loads(raw)))
-            _ = target.write(REPLY_HEAD.pack(number, outcome, len(content)) + content)
-            now = time.monotonic()
-            held_since = held_since or now
-            if now - held_since > _MAX_HELD_S:
-                target.flush()
-                held_since = 0.0
-        target.flush()
-
-
-def _split_requests(received: bytearray) -> list[tuple[int, bytes]]:
-    """Take the requests that are complete out of what was received, each with its number."""
-    requests: list[tuple[int, bytes]] = []
-    start = 0
-    while len(received) >= start + REQUEST_HEAD.size:
-        number, length = REQUEST_HEAD.unpack_from(received, start)
-        stop = start + REQUEST_HEAD.size + length
-        if len(received) < stop:
-            break
-        requests.append((number, bytes(received[start + REQUEST_HEAD.size : stop])))
-        start = stop
-    del received[:start]
-    return requests
+def serve_requests(reader: SearchReader, source: BinaryIO, target: BinaryIO) -> None:
+    """Answer one request after another, until the server closes the pipe or has gone."""
+    while True:
+        head = source.read(REQUEST_HEAD.size)
+        if len(head) < REQUEST_HEAD.size:
+            return
+        number, length = REQUEST_HEAD.unpack(head)
+        raw = source.read(length)
+        if len(raw) < length:
+            return
+        outcome, content = attempt(lambda raw=raw: reader.answer(json.loads(raw)))
+        _send(target, number, outcome, content)
 
 
 def attempt(answer: Callable[[], bytes]) -> tuple[int, bytes]:
@@ -207,14 +174,14 @@ def run_reader_process() -> NoReturn:
     # Whatever a library prints must not get among the replies.
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 16)
     sys.stdout = sys.stderr
-    setup_source = sys.stdin.buffer
-    setup: ReaderSetup = pickle.load(setup_source)  # noqa: S301 - written by the process that started this one
+    source = sys.stdin.buffer
+    setup: ReaderSetup = pickle.load(source)  # noqa: S301 - written by the process that started this one
     with Hub(setup.settings, only=setup.only, reads_only=True) as hub:
         reader = SearchReader(hub)
         reader.warm(setup.vault)
         _send(target, 0, READY, b"")
         try:
-            serve_requests(reader, sys.stdin.fileno(), target)
+            serve_requests(reader, source, target)
         except BrokenPipeError:  # the server has gone
             os._exit(0)
     sys.exit(0)
