@@ -13,9 +13,9 @@ from operator import add
 from typing import TYPE_CHECKING, Final
 
 from knapper.jsontypes import replace_surrogates
-from knapper.system.arrays import np
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 _ENGLISH_WORDS: Final = """
@@ -222,6 +222,8 @@ def _segment_slab(texts: Sequence[str]) -> Sequence[str]:
         for place in others:
             segmented[place] = segment(texts[place])
         return segmented
+    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
+
     codes, stops = _code_points([texts[place] for place in others])
     found = np.flatnonzero(_members_of(_SPECIAL).take(codes, mode="clip"))
     is_special = np.zeros(len(others), np.bool_)
@@ -236,6 +238,8 @@ def _segment_slab(texts: Sequence[str]) -> Sequence[str]:
 
 def _code_points(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
     """Return the characters of texts, one behind each text included, and where each text ends with that."""
+    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
+
     joined = "\n".join(texts) + "\n"
     stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + 1)
     return np.frombuffer(joined.encode("utf-32-le", errors="surrogatepass"), "<u4"), stops
@@ -244,6 +248,8 @@ def _code_points(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.i
 @cache
 def _members_of(characters: re.Pattern[str]) -> NDArray[np.bool_]:
     """Return for each character whether a pattern for some finds it; the last element is for all from there on."""
+    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
+
     members = np.zeros(_SPECIAL_STOP + 1, np.bool_)
     for run in characters.finditer("".join(map(chr, range(_SPECIAL_STOP)))):
         members[run.start() : run.end()] = True
@@ -252,6 +258,8 @@ def _members_of(characters: re.Pattern[str]) -> NDArray[np.bool_]:
 
 def _space_out_runs(texts: Sequence[str]) -> Iterator[str]:
     """Space out the runs of texts as `_space_out_run` does each, by arrays over all characters."""
+    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
+
     codes, ends = _code_points(texts)
     inside = np.zeros(len(codes) + 2, np.bool_)
     inside[1:-1] = _members_of(_UNSPACED_RUN).take(codes, mode="clip")
