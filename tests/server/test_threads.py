@@ -114,6 +114,28 @@ def test_calls_that_wait_for_something_let_others_begin_until_all_threads_are_ta
     assert found == (7, True, [1, 2, 3, 4])
 
 
+def test_calls_one_after_another_are_made_in_one_thread_whose_caches_are_warm() -> None:
+    threads, meeting = WorkerThreads(4, at_once=3), threading.Barrier(2)
+
+    async def work() -> tuple[set[int], list[int]]:
+        together = await asyncio.gather(*(threads.run("write", meet) for _ in range(2)))
+        alone: list[int] = []
+        for _ in range(20):
+            await asyncio.sleep(0.005)  # all threads wait for work by then
+            alone.append(await threads.run("write", threading.get_ident))
+        return set(together), alone
+
+    def meet() -> int:
+        _ = meeting.wait(10)
+        return threading.get_ident()
+
+    together, alone = asyncio.run(work())
+    threads.close()
+
+    assert len(together) == 2
+    assert len(set(alone)) == 1
+
+
 def test_a_failing_call_fails_for_who_asked_and_gives_its_turn_on() -> None:
     threads = WorkerThreads(1)
 

@@ -96,6 +96,8 @@ class _Call(Generic[T]):
     future: Future[T] = field(default_factory=Future[T])
     began: float = 0.0
     is_long: bool = False
+    is_in_first: bool = False
+    """It has the thread that calls one after another share."""
 
     def end(self, done: Future[T]) -> None:
         error = done.exception()
@@ -106,10 +108,15 @@ class _Call(Generic[T]):
 
 
 class _ThreadPool:
-    """The threads for one kind of call."""
+    """The threads for one kind of call.
+
+    Calls one after another are all made in the first, whose connection to the index has in its cache what it has just
+    read and written; an executor of several would give them to each in turn.
+    """
 
     def __init__(self, name: str, size: int, at_once: int, waiting: int) -> None:
-        self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._first = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._others = ThreadPoolExecutor(max(size - 1, 1), thread_name_prefix=name)
         self._size, self._at_once, self._most = size, min(size, at_once), waiting
         self._lock = threading.RLock()  # a call may have ended before it is looked after
         self._waiting: deque[_Call[object]] = deque()
@@ -144,7 +151,8 @@ class _ThreadPool:
             self._is_closed = True
             while self._waiting:
                 _ = self._waiting.popleft().future.cancel()
-        self._executor.shutdown(wait=False)  # what was given to it has begun, and comes to its end
+        for executor in (self._first, self._others):
+            executor.shutdown(wait=False)  # what was given to it has begun, and comes to its end
 
     def running(self) -> list[Future[object]]:
         """List the running calls."""
@@ -168,8 +176,10 @@ class _ThreadPool:
             job = self._waiting.popleft()
             if job.future.set_running_or_notify_cancel():
                 job.began = time.monotonic()
+                job.is_in_first = not any(other.is_in_first for other in self._running)
                 self._running.add(job)
-                self._executor.submit(job.work).add_done_callback(partial(self._end, job))
+                executor = self._first if job.is_in_first else self._others
+                executor.submit(job.work).add_done_callback(partial(self._end, job))
 
     def _end(self, job: _Call[object], done: Future[object]) -> None:
         with self._lock:
