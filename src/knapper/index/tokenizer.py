@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from knapper.jsontypes import replace_surrogates
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    from knapper.system.arrays import np
 
 _ENGLISH_WORDS: Final = """
 a about after all also am an and any are aren't as at be because been before being between both but by can can't
