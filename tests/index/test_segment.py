@@ -3,7 +3,7 @@ import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.index import tokenizer
@@ -184,27 +184,3 @@ def test_a_part_of_a_run_is_found_as_a_phrase(words: Words, text: str, data: st.
     stop = data.draw(st.integers(start + 1, len(run)))
 
     assert finds(words, f"{text} {run}", f'"{run[start:stop]}"')
-
-
-@given(
-    st.lists(
-        st.text(
-            st.sampled_from(
-                "aé \n\0\u0301が検索エンジン学校ไทย\u0e31ﾊﾟ\u200cﬁم\u064bن\U00020000\U000323af\U000323b0🎉\ud800"
-            )
-        )
-    ),
-)
-@example(["検", "", "検索", "エンジン検索 索"])
-def test_many_texts_are_segmented_like_each_of_them(texts: list[str]) -> None:
-    padding = [f"été {number}" for number in range(200)]
-
-    segmented = tokenizer.segment_all([*padding, *texts, *padding])
-
-    assert segmented == list(map(tokenizer.segment, [*padding, *texts, *padding]))
-
-
-def test_every_character_is_segmented_like_by_itself() -> None:
-    texts = ["a".join(map(chr, range(first, first + 256))) for first in range(0, 0x110000, 256)]
-
-    assert tokenizer.segment_all(texts) == list(map(tokenizer.segment, texts))

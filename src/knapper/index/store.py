@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from knapper.index import database, documents
 from knapper.index.database import Database
 from knapper.index.documents import HEADING_SEPARATOR, Chunk, FileRecord, FileRows, FileState
-from knapper.index.tokenizer import segment, segment_all
+from knapper.index.tokenizer import segment
 from knapper.index.words import fts5
 from knapper.jsontypes import JSONValue, loads, object_or_empty
 from knapper.system.arrays import np
@@ -203,8 +203,10 @@ def _insert_chunks(connection: sqlite3.Connection, added: Sequence[_AddedChunk],
             for (i, n, _, c), (path, text) in zip(added, paths_and_texts, strict=True)
         ],
     )
-    columns = (segment_all(texts) for texts in zip(*paths_and_texts, strict=True))
-    rows = [(i, (title, *texts)) for (i, _, title, _), *texts in zip(added, *columns, strict=True)]
+    rows = [
+        (i, (title, segment(path), segment(text)))
+        for (i, _, title, _), (path, text) in zip(added, paths_and_texts, strict=True)
+    ]
     connection.executemany(
         "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)", [(i, *row) for i, row in rows]
     )

@@ -1,23 +1,16 @@
 """Split notes and queries into the words of the full-text index, stem them, and know those without a meaning."""
 
-from __future__ import annotations
-
 import re
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import chain, compress, pairwise
+from functools import partial
+from itertools import chain, pairwise
 from operator import add
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from knapper.jsontypes import replace_surrogates
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from knapper.system.arrays import np
 
 _ENGLISH_WORDS: Final = """
 a about after all also am an and any are aren't as at be because been before being between both but by can can't
@@ -148,12 +141,6 @@ _IGNORABLE = re.compile(
 )
 _SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
 """Anything that `segment` changes, but for the form of letters with marks."""
-_SPECIAL_STOP = 0x323B0
-"""The first character behind all of those."""
-_TEXTS_AT_ONCE = 256
-"""Their arrays fit the processor's cache."""
-_MANY_TEXTS = 100
-"""Texts that aren't ASCII, from which on arrays take less time; a note has fewer, and needs no numpy."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _QUOTES_AND_CONTROLS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
 _APOSTROPHE = re.compile("['’ʼ]")  # noqa: RUF001 - what people type for it
@@ -208,76 +195,6 @@ def segment(text: str) -> str:
     if not _SPECIAL.search(text):
         return unicodedata.normalize("NFC", text)
     return _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
-
-
-def segment_all(texts: Sequence[str]) -> list[str]:
-    """Prepare texts as `segment` does each; those of many files are looked at together."""
-    slabs = (texts[at : at + _TEXTS_AT_ONCE] for at in range(0, len(texts), _TEXTS_AT_ONCE))
-    return list(chain.from_iterable(map(_segment_slab, slabs)))
-
-
-def _segment_slab(texts: Sequence[str]) -> Sequence[str]:
-    segmented = list(texts)
-    others = [place for place, text in enumerate(texts) if not text.isascii()]
-    if len(others) < _MANY_TEXTS:
-        for place in others:
-            segmented[place] = segment(texts[place])
-        return segmented
-    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
-
-    codes, stops = _code_points([texts[place] for place in others])
-    found = np.flatnonzero(_members_of(_SPECIAL).take(codes, mode="clip"))
-    is_special = np.zeros(len(others), np.bool_)
-    is_special[stops.searchsorted(found, side="right")] = True
-    special, plain = (list(compress(others, flags)) for flags in (is_special, ~is_special))
-    for place, text in zip(special, _space_out_runs([fold_forms(texts[place]) for place in special]), strict=True):
-        segmented[place] = text
-    for place in plain:
-        segmented[place] = unicodedata.normalize("NFC", texts[place])
-    return segmented
-
-
-def _code_points(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """Return the characters of texts, one behind each text included, and where each text ends with that."""
-    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
-
-    joined = "\n".join(texts) + "\n"
-    stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + 1)
-    return np.frombuffer(joined.encode("utf-32-le", errors="surrogatepass"), "<u4"), stops
-
-
-@cache
-def _members_of(characters: re.Pattern[str]) -> NDArray[np.bool_]:
-    """Return for each character whether a pattern for some finds it; the last element is for all from there on."""
-    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
-
-    members = np.zeros(_SPECIAL_STOP + 1, np.bool_)
-    for run in characters.finditer("".join(map(chr, range(_SPECIAL_STOP)))):
-        members[run.start() : run.end()] = True
-    return members
-
-
-def _space_out_runs(texts: Sequence[str]) -> Iterator[str]:
-    """Space out the runs of texts as `_space_out_run` does each, by arrays over all characters."""
-    from knapper.system.arrays import np  # noqa: PLC0415 - a command that a server answers does without
-
-    codes, ends = _code_points(texts)
-    inside = np.zeros(len(codes) + 2, np.bool_)
-    inside[1:-1] = _members_of(_UNSPACED_RUN).take(codes, mode="clip")
-    is_inside, has_next = inside[1:-1], inside[1:-1] & inside[2:]
-    is_first = is_inside & ~inside[:-2]
-    # One space begins a run, and another follows its pairs, also where there is none.
-    before = is_first.astype(np.intp) + (is_first & ~has_next)
-    # Each character is followed by the next one of its run, and by a space.
-    stops = (before + 1 + is_inside + has_next).cumsum()
-    places = np.concatenate(([0], stops[:-1])) + before
-    spaced = np.full(stops[-1] if len(stops) else 0, ord(" "), "<u4")
-    spaced[places] = codes
-    pairs = np.flatnonzero(has_next)
-    spaced[places[pairs] + 1] = codes[pairs + 1]
-    result = spaced.tobytes().decode("utf-32-le", errors="surrogatepass")
-    cuts: list[int] = [0, *stops[ends - 1].tolist()]
-    return (result[start : stop - 1] for start, stop in pairwise(cuts))
 
 
 def parse_query(query: str) -> Query:
@@ -382,7 +299,7 @@ MAX_MATCHES = 200
 """Most places of a text that are marked."""
 
 
-def find_matches(query: Query, text: str, stemmer: Stemmer) -> list[tuple[int, int]]:
+def find_matches(query: Query, text: str, stemmer: "Stemmer") -> list[tuple[int, int]]:
     """Find the words of a text by which a query finds it: not those that carry no meaning, such as *the*.
 
     ``watering the garden`` finds ``Water`` and ``gardens`` in "Water the gardens." as ``[(0, 5), (10, 17)]``.
@@ -410,7 +327,7 @@ def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, i
             at = text.find(part, at + 1)
 
 
-def _word_matches(terms: Sequence[Term], text: str, stemmer: Stemmer) -> Iterator[tuple[int, int]]:
+def _word_matches(terms: Sequence[Term], text: str, stemmer: "Stemmer") -> Iterator[tuple[int, int]]:
     """Yield the words whose stem is one of the query's, or begins with a prefix of it."""
     spaced = [(term, part) for term in terms for part in term.text.split() if not _UNSPACED_RUN.search(part)]
     words = [part for _, part in spaced]
