@@ -67,14 +67,7 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
     with worlds.engine(root, base / "state" / "index") as index:
         index.refresh()
         view = owner.with_policy(policy or Policy(client=client))
-        desk = DraftContext(
-            view=view,
-            owner=owner,
-            graph=index.graph,
-            read_version=version,
-            catch_up=index.catch_up,
-            outlines=index.store.drafted,
-        )
+        desk = DraftContext(view=view, owner=owner, graph=index.graph, read_version=version, catch_up=index.catch_up)
         writer = Writer(
             context=desk,
             state=state,

@@ -30,7 +30,6 @@ from knapper.index.search import SearchRequest
 from knapper.tools import answers
 from knapper.vault import access, parser
 from knapper.vault.access import Policy, Scope
-from knapper.vault.source import Outline
 from tests.changes import desks
 
 NOTES = {
@@ -129,34 +128,6 @@ def test_a_batch_of_which_nothing_can_be_done_lists_every_failure(tmp_path: Path
         assert differing.value.code == "batch_failed"
         assert same.value.code == "not_found"
         assert world.tree() == before
-
-
-def test_notes_whose_links_follow_a_move_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = "# Head\n\nSee [[A]] and [a](A.md#h) first.\n\n- [ ] task #tag\n- item ^id\n"
-    parsed: list[bytes] = []
-    parse = parser.parse_note
-
-    def counted(raw: bytes) -> Outline:
-        parsed.append(raw)
-        return parse(raw)
-
-    with desks.world(tmp_path, {"A.md": "a", "B.md": note, "C.md": f"{note}\n%%[[A]]%%\n"}) as world:
-        monkeypatch.setattr(parser, "parse_note", counted)
-        monkeypatch.setattr("knapper.index.chunker._PARSERS", {"note": counted})
-        world.submit(Move(source="A.md", destination="Sub/Other name.md"))
-        rows = world.index.store.database.reader().execute(_FOLLOWED).fetchall()
-        monkeypatch.undo()
-        texts = [(world.root / name).read_bytes() for name in ("B.md", "C.md")]
-
-    # The links of a note with a comment are parsed by themselves, and the index parses its new text.
-    assert [raw for raw in parsed if b"task" in raw] == [note.encode(), texts[1]]
-    assert rows == [(link.target, link.line) for raw in texts for link in parser.parse_note(raw).links]
-
-
-_FOLLOWED = (
-    "SELECT l.target, l.line FROM links l JOIN files f ON f.id = l.file_id WHERE f.path IN ('B.md', 'C.md')"
-    " ORDER BY f.path, l.rowid"
-)
 
 
 def test_a_dry_run_shows_the_diff_and_writes_nothing(tmp_path: Path) -> None:

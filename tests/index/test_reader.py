@@ -10,7 +10,6 @@ import pytest
 from knapper.index import chunker, documents
 from knapper.index.documents import Chunk, FileRecord
 from knapper.vault.access import Policy
-from knapper.vault.source import Outline
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 from tests.index import worlds
@@ -35,11 +34,9 @@ def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.Monk
 
     read, ours = chunker.read_file, list[str]()
 
-    def note(
-        view: View, stat: FileStat, outlines: dict[str, Outline] | None = None
-    ) -> tuple[FileRecord, Sequence[Chunk]]:
+    def note(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
         ours.append(stat.path)
-        return read(view, stat, outlines)
+        return read(view, stat)
 
     monkeypatch.setattr(chunker, "read_file", note)
     found = list(chunker.read_batches(view, batches, min_parallel=1))

@@ -37,7 +37,6 @@ from knapper.index.graph import Graph
 from knapper.vault import parser, paths, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Outline
 from knapper.vault.view import View
 
 _NOTE_SUFFIX = ".md"
@@ -161,8 +160,6 @@ class DraftContext:
     """Brings the index up to date; called before links or tags of the whole vault are looked up."""
     journal: Journal | None = None
     """Knows what earlier moves rewrote, so that moving back restores every link's old text; None to look nothing up."""
-    outlines: dict[str, Outline] | None = None
-    """Gets the outlines of notes that a move rewrites, by hash, in place of an earlier draft's, for the index."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -339,11 +336,8 @@ def _draft_moves(context: DraftContext, batch: _Batch, moves: Sequence[tuple[int
     if not moves:
         return
     history = None if context.journal is None else LinkHistory(context.journal)
-    wanted = [move for _, move in moves]
-    if context.outlines is not None:
-        context.outlines.clear()
     try:
-        drafted = moving.draft_moves(context.view, context.owner, context.graph, wanted, history, context.outlines)
+        drafted = moving.draft_moves(context.view, context.owner, context.graph, [move for _, move in moves], history)
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))

@@ -553,7 +553,6 @@ class VaultWriters:
                 read_version=version,
                 catch_up=engine.catch_up,
                 journal=state.journal,
-                outlines=engine.store.drafted,
             ),
             state=state,
             proposals=self.proposals,

@@ -390,15 +390,12 @@ _RACY_NS = 100_000_000
 """A file saved this shortly before it is read may be saved again with the same time."""
 
 
-def read_file(
-    view: View, stat: FileStat, outlines: dict[str, Outline] | None = None
-) -> tuple[FileRecord, Sequence[Chunk]]:
+def read_file(view: View, stat: FileStat) -> tuple[FileRecord, Sequence[Chunk]]:
     """Read one file; a file that can't be read gets a record with the problem and no chunks.
 
     Args:
         view: The vault.
         stat: Its status from *before* this reading, so that a later save is noticed.
-        outlines: Outlines of notes by hash, which aren't parsed; one that is used is taken out.
     """
     if stat.kind == "attachment":
         return _describe_attachment(stat), ()
@@ -407,11 +404,10 @@ def read_file(
         raw = view.read_listed(stat)
     except KnapError as error:
         return _describe_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
-    hash_ = parser.content_hash(raw)
-    outline = outlines.pop(hash_, None) if outlines and stat.kind == "note" else None
-    if outline is None:
-        outline = _PARSERS[stat.kind](raw)
-    record = _describe_note(stat, Note(path=stat.path, raw=raw, hash=hash_, outline=outline), racy=racy)
+    outline = _PARSERS[stat.kind](raw)
+    record = _describe_note(
+        stat, Note(path=stat.path, raw=raw, hash=parser.content_hash(raw), outline=outline), racy=racy
+    )
     return record, split_note(stat.path, raw, outline)
 
 
@@ -526,11 +522,7 @@ ReadBatch = list[FileRows]
 
 
 def read_batches(
-    view: View,
-    batches: Sequence[Sequence[FileStat]],
-    *,
-    min_parallel: int = MIN_PARALLEL_FILES,
-    outlines: dict[str, Outline] | None = None,
+    view: View, batches: Sequence[Sequence[FileStat]], *, min_parallel: int = MIN_PARALLEL_FILES
 ) -> Iterator[ReadBatch]:
     """Yield the rows of each batch's files, in order.
 
@@ -539,18 +531,17 @@ def read_batches(
         batches: The status of the files, by batch.
         min_parallel: From how many files on a second process is used; the first batch is always read here, while that
             process starts.
-        outlines: Outlines of notes by hash, as `read_file` takes them.
     """
     if sum(map(len, batches)) < min_parallel or (os.cpu_count() or 1) < 2:
         batches_done = 0
     else:
         batches_done = yield from _read_in_process(view, batches)
     for stats in batches[batches_done:]:
-        yield _read_batch(view, stats, outlines)
+        yield _read_batch(view, stats)
 
 
-def _read_batch(view: View, files: Sequence[FileStat], outlines: dict[str, Outline] | None = None) -> ReadBatch:
-    return [documents.rows_of(*read_file(view, stat, outlines)) for stat in files]
+def _read_batch(view: View, files: Sequence[FileStat]) -> ReadBatch:
+    return [documents.rows_of(*read_file(view, stat)) for stat in files]
 
 
 def _read_in_process(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[ReadBatch, None, int]:

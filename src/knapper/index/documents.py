@@ -167,7 +167,7 @@ _PENDING_EDIT_TAG = "ai_edit"
 """The tag below each pending edit, as `knapper.vault.pending` reads it."""
 
 
-_JSON: Final = json.JSONEncoder(ensure_ascii=False)
+_DUMP_JSON: Final = json.JSONEncoder(ensure_ascii=False).encode
 """`json.dumps` makes an encoder for each text."""
 
 
@@ -183,7 +183,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         segment("\n".join((*(title for _, title, _ in record.headings), *pending))),
         "\n".join((record.title, *record.aliases, *record.names)),
     )
-    problems = _JSON.encode([asdict(problem) for problem in record.problems])
+    problems = _DUMP_JSON([asdict(problem) for problem in record.problems])
     return FileRows(
         path=str(record.path),
         title=str(record.title),
@@ -196,7 +196,7 @@ def rows_of(record: FileRecord, chunks: Sequence[Chunk]) -> FileRows:
         content=(
             *(paths.name_key(record.path), link_key(record.path), paths.name_key(paths.parent_folder(record.path))),
             *(stat.kind, str(record.title), stat.size, stat.ctime_ns if record.failed else 0, record.hash),
-            *(_JSON.encode(record.properties), problems, _JSON.encode(names)),
+            *(_DUMP_JSON(record.properties), problems, _DUMP_JSON(names)),
         ),
         names=names,
         links=[

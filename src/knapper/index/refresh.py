@@ -466,18 +466,17 @@ def apply_plan(
 ) -> RefreshOutcome:
     """Index changed files and remove deleted ones, whole files in each transaction; nothing is doubtful in the plan.
 
-    New files come first, so that a moved note keeps its vectors. *whole* is False for files that were just written.
+    New files are stored before deleted ones are removed, so that a moved note keeps its vectors. Where the plan isn't
+    of the *whole* vault, its files were just written, and more of them are read without a second process.
     """
     from knapper.index import chunker  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
     outcome = RefreshOutcome(unchanged=plan.unchanged)
     changed_files = plan.changed
     store.settle(plan.settled)
+    min_parallel = chunker.MIN_PARALLEL_FILES if whole else chunker.MIN_PARALLEL_TOUCHED
     batches = list(_split_batches(changed_files))
-    least = chunker.MIN_PARALLEL_FILES if whole else chunker.MIN_PARALLEL_TOUCHED
-    for read_batch in (
-        chunker.read_batches(view, batches, min_parallel=least, outlines=store.drafted) if batches else ()
-    ):
+    for read_batch in chunker.read_batches(view, batches, min_parallel=min_parallel) if batches else ():
         with store.batch():
             changed: list[FileRows] = []
             known = store.hashes_of(rows.path for rows in read_batch)
@@ -491,10 +490,11 @@ def apply_plan(
             outcome.indexed += len(changed)
             outcome.problems.extend(f"{rows.path}: {problem}" for rows in changed for problem in rows.problems)
         if progress:
-            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(plan.changed))
+            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
     # After all new files: the vectors of a moved note are copied from its old chunks.
     store.remove(plan.gone)
-    return replace(outcome, removed=len(plan.gone))
+    outcome.removed = len(plan.gone)
+    return outcome
 
 
 def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:

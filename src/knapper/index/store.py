@@ -24,7 +24,6 @@ from knapper.vault.paths import NotePath
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from knapper.vault.source import Outline
     from knapper.vault.walk import FileStat
 
 
@@ -419,8 +418,6 @@ class IndexStore:
         """Open the store in the file *path*; create it where it is missing."""
         self.database = Database(path)
         self.own_lengths: dict[str, int] = {}  # of the vectors that this process stored last, by the model
-        self.drafted: dict[str, Outline] = {}
-        """Outlines of notes that are about to be written, by hash, which the next refresh uses and forgets."""
 
     def generation(self) -> int:
         """Return the number of written transactions; equal numbers mean an equal index."""

@@ -562,7 +562,7 @@ def unescape_destination(written: str) -> str:
     return html.unescape(_ESCAPE.sub(r"\1", written)) if "\\" in written or "&" in written else written
 
 
-def decode_percent(text: str) -> str:
+def _decode_percent(text: str) -> str:
     """Decode percent-encoding; text that wouldn't become UTF-8 stays as written."""
     try:
         return unquote(text, errors="strict")
@@ -581,9 +581,9 @@ def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
         fragment_start = next(
             (at for at in sign_offsets if unescape_destination(written[:at]) == name), written.find("#")
         )
-    headings, block = split_fragment(decode_percent(sign + rest))
+    headings, block = split_fragment(_decode_percent(sign + rest))
     return LinkTarget(
-        name=decode_percent(name),
+        name=_decode_percent(name),
         headings=headings,
         block=block,
         start=span[0],

@@ -3,10 +3,8 @@
 import codecs
 import hashlib
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -363,93 +361,6 @@ def parse_links(raw: bytes) -> Outline:
         body_start=outline.body_start,
         problems=outline.problems,
         links=_collect_links(head, body),
-    )
-
-
-_FAR_MARKS: Final = (b"%%", b"$$", b"]:")
-"""What makes a note's structure depend on lengths, or on names elsewhere: comments, maths and definitions."""
-
-
-def is_movable(raw: bytes) -> bool:
-    """Return whether the outline of a note may be moved by `move_outline`."""
-    return not any(mark in raw for mark in _FAR_MARKS)
-
-
-def move_outline(raw: bytes, outline: Outline, targets: Sequence[tuple[Link, bytes]]) -> Outline | None:
-    """Return the outline that a note has once targets of links in its text are others, without parsing it again.
-
-    Args:
-        raw: The note.
-        outline: Its outline by `parse_note`.
-        targets: Links of the text, each with its new target; old and new one are so plain that no parser takes them
-            for anything else, and are read as they are spelled, but for percent signs.
-
-    Returns:
-        None where more than positions may change, as in a heading or task, or in a link within another one.
-    """
-    is_readable = outline.encoding in {"utf-8", "utf-8-sig"} and not outline.problems
-    ordered = sorted(targets, key=lambda pair: pair[0].target_start)
-    if not (ordered and is_readable and is_movable(raw) and all(_is_alone(link, outline) for link, _ in ordered)):
-        return None
-    stops = [link.target_stop for link, _ in ordered]
-    sizes = (len(new) - (link.target_stop - link.target_start) for link, new in ordered)
-    shifts = [*accumulate(sizes, initial=0)]
-    fresh = {link.start: new.decode() for link, new in ordered}
-    first = stops[0]
-
-    def at(offset: int) -> int:
-        return offset + shifts[bisect_right(stops, offset)]
-
-    def link_at(link: Link) -> Link:
-        target = fresh.get(link.start, link.target)
-        if link.start in fresh and link.kind in {"markdown", "image"}:
-            target = markdown.decode_percent(target)
-        spans = (at(link.start), at(link.stop), at(link.target_start), at(link.target_stop))
-        return Link(link.kind, target, link.headings, link.block, link.alias, *spans, link.line, link.key)
-
-    # What ends before the first of them stays as it is.
-    return Outline(
-        encoding=outline.encoding,
-        newline=outline.newline,
-        line_starts=tuple([start if start < first else at(start) for start in outline.line_starts]),
-        frontmatter=outline.frontmatter,
-        body_start=outline.body_start,
-        sections=tuple([one if one.stop < first else _section_at(one, at) for one in outline.sections]),
-        blocks=tuple(
-            [
-                one if one.stop < first else Block(one.kind, at(one.start), at(one.stop), tuple(map(at, one.items)))
-                for one in outline.blocks
-            ]
-        ),
-        links=tuple([one if one.stop < first else link_at(one) for one in outline.links]),
-        tags=tuple([one._replace(start=at(one.start), stop=at(one.stop)) for one in outline.tags]),
-        tasks=tuple([replace(one, start=at(one.start), stop=at(one.stop)) for one in outline.tasks]),
-        block_ids=tuple(
-            [
-                replace(one, start=at(one.start), stop=at(one.stop), id_start=at(one.id_start))
-                for one in outline.block_ids
-            ]
-        ),
-        code_spans=tuple([(at(start), at(stop)) for start, stop in outline.code_spans]),
-    )
-
-
-def _section_at(one: Section, at: Callable[[int], int]) -> Section:
-    spans = (at(one.start), at(one.body_start), at(one.own_stop), at(one.stop))
-    return Section(one.level, one.title, one.path, *spans, one.line, one.end_line)
-
-
-def _is_alone(link: Link, outline: Outline) -> bool:
-    """Return whether a link's target lies in the text, and is part of no heading, task, tag, code or other link."""
-    start, stop = link.target_start, link.target_stop
-    if not outline.body_start <= link.start < start < stop < link.stop:
-        return False
-    return not (
-        any(one.start < stop and start < one.body_start for one in outline.sections if one.level)
-        or any(one.start < stop and start < one.stop for one in outline.tasks)
-        or any(one.start < stop and start < one.stop for one in outline.tags)
-        or any(first < stop and start < last for first, last in outline.code_spans)
-        or any(one.start < stop and start < one.stop for one in outline.links if one is not link)
     )
 
 

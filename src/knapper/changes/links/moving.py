@@ -28,7 +28,7 @@ from knapper.index.documents import FileState
 from knapper.index.graph import Edge, Graph, UnresolvedLinks
 from knapper.vault import files, links, parser, paths, walk
 from knapper.vault.paths import NotePath
-from knapper.vault.source import Link, Outline, Section
+from knapper.vault.source import Link, Section
 from knapper.vault.view import View
 
 _FILE_DEPENDENT_KINDS = frozenset({"markdown", "image", "property", "canvas", "base"})
@@ -49,17 +49,14 @@ class ReferrerCounts:
 class Referrers:
     """Reader of the files whose links may have to follow a move."""
 
-    def __init__(self, view: View, owner: View, graph: Graph, *, hands_over: bool = False) -> None:
+    def __init__(self, view: View, owner: View, graph: Graph) -> None:
         """Prepare to read a vault.
 
         Args:
             view: The vault as the client sees it.
             owner: The vault as its owner sees it, for links in hidden files; *view* again to leave those alone.
             graph: The index's.
-            hands_over: The index takes over outlines of notes.
         """
-        self._hands_over: bool = hands_over
-        self._handed_over_bytes: int = 0
         self.counts: ReferrerCounts = ReferrerCounts()
         self._view: View = view
         self._owner: View = owner
@@ -151,21 +148,13 @@ class Referrers:
         # A racy file may have been saved again without a change of its time.
         return same and not known.racy
 
-    def _source(self, path: NotePath, raw: bytes) -> LinkSource:
-        kind = walk.kind_of(path)
-        is_handed_over = self._hands_over and kind == "note" and parser.is_movable(raw)
-        if is_handed_over:
-            self._handed_over_bytes += len(raw)
-            is_handed_over = self._handed_over_bytes <= _MAX_HANDED_OVER_BYTES
-        return LinkSource(path=path, raw=raw, kind=kind, is_handed_over=is_handed_over)
-
     def _read(self, path: NotePath) -> LinkSource | None:
         try:
             match = files.find_path(self._owner.root, path, known=self._owner.folders)
             if match.target != path:
                 # A symbolic link: the file that it leads to is read under its own path.
                 return None
-            return self._source(path, files.read_bytes(match.place, shown_as=path))
+            return LinkSource(path=path, raw=files.read_bytes(match.place, shown_as=path), kind=walk.kind_of(path))
         except NotFound:
             # The file is gone since it was indexed.
             return None
@@ -180,8 +169,6 @@ class Referrers:
 
 
 _MAX_SHOWN: Final = 5
-_MAX_HANDED_OVER_BYTES: Final = 4_000_000
-"""Text whose outlines a draft keeps for the index; they take several times its memory."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -389,12 +376,7 @@ def _find_redirect(
 
 
 def draft_moves(
-    view: View,
-    owner: View,
-    graph: Graph,
-    moves: Sequence[Move],
-    history: LinkHistory | None = None,
-    outlines: dict[str, Outline] | None = None,
+    view: View, owner: View, graph: Graph, moves: Sequence[Move], history: LinkHistory | None = None
 ) -> Draft:
     """Draft moves of notes, other files and whole folders, with every link rewritten that would lead elsewhere.
 
@@ -409,7 +391,6 @@ def draft_moves(
         graph: The links in the index; files are read again.
         moves: From where to where, as the client wrote the paths.
         history: What earlier moves rewrote, so that moving back restores every link's text; None to look nothing up.
-        outlines: Gets the outlines of notes that are rewritten, by the hashes of their new texts; None for no one.
 
     Raises:
         BadInput, NotFound, Ambiguous, RefusedError, ConflictError: As for `targets.plan_moves`.
@@ -424,7 +405,7 @@ def draft_moves(
         view.visible,
     )
     convention = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
-    referrers = Referrers(view, owner, graph, hands_over=outlines is not None)
+    referrers = Referrers(view, owner, graph)
     report = LinkReport(needs=frozenset({"move"}))
     ends = (pair for one in planned for pair in ([(one.source, one.target)] if one.is_whole else one.pairs()))
     earlier: Mapping[NotePath, Sequence[PastRewrite]] = history.of(ends) if history else {}
@@ -442,8 +423,6 @@ def draft_moves(
         )
     for page in referrers.following(relocation, earlier):
         relinked = rewrite_links(page, relocation, convention, earlier.get(page.path, ()))
-        if outlines is not None and relinked.outline is not None:
-            outlines[parser.content_hash(relinked.after)] = relinked.outline
         report.follow(page, relinked, hidden=referrers.is_hidden(page.path))
     report_notices = report.notices(referrers.counts, missing=len(relocation.gone), is_complete=graph.is_complete)
     return Draft(

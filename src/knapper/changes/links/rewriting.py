@@ -33,8 +33,6 @@ class LinkSource:
     path: NotePath
     raw: bytes
     kind: FileKind
-    is_handed_over: bool = False
-    """The index takes over the outline of what is made of the note, so that its whole structure is read."""
     _outlines: dict[bytes, Outline] = field(default_factory=dict[bytes, Outline], init=False, repr=False, compare=False)
 
     @property
@@ -45,8 +43,7 @@ class LinkSource:
     def outline_of(self, raw: bytes) -> Outline:
         """Return the outline of the file with other bytes; cached, since moving back leads to bytes that it had."""
         if raw not in self._outlines:
-            is_whole = self.is_handed_over and raw is self.raw
-            self._outlines[raw] = parser.parse_note(raw) if is_whole else PARSERS[self.kind](raw)
+            self._outlines[raw] = PARSERS[self.kind](raw)
         return self._outlines[raw]
 
     def line(self, link: Link) -> int:
@@ -524,8 +521,6 @@ class RelinkedFile:
     broken: tuple[UnwritableLink, ...] = ()
     healed: int = 0
     """Number of links that led nowhere and lead to a file now; they aren't rewritten."""
-    outline: Outline | None = None
-    """Outline of ``after``, for the index; None where it has to be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,9 +535,6 @@ class LinkEdit:
     """The YAML scalar that holds it."""
     path: NotePath
     """The file that it is to lead to."""
-
-
-_AppliedGroup = tuple[Sequence[LinkEdit], Splice]
 
 
 def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
@@ -571,19 +563,10 @@ def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
         after=after,
         rewritten=tuple(sorted(rewrites, key=lambda one: one.line)),
         broken=tuple(unwritable_link(page, edit.link, edit.path) for edit in failed),
-        outline=_moved_outline(page, applied) if page.is_handed_over else None,
     )
 
 
-def _moved_outline(page: LinkSource, applied: Sequence[_AppliedGroup]) -> Outline | None:
-    edits = [edit for group, _ in applied for edit in group]
-    if not all(_is_plainly_safe(page, edit) and _replaces_target(edit) for edit in edits):
-        return None
-    return parser.move_outline(page.raw, page.outline, [(edit.link, edit.splice.new) for edit in edits])
-
-
-def _replaces_target(edit: LinkEdit) -> bool:
-    return (edit.splice.start, edit.splice.stop) == _target_span(edit.link)
+_AppliedGroup = tuple[Sequence[LinkEdit], Splice]
 
 
 def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_AppliedGroup], list[LinkEdit]]:
