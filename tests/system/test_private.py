@@ -1,17 +1,14 @@
-import errno
 import os
 import sqlite3
 import stat
 import threading
 from pathlib import Path
 
-import filelock
 import pytest
 
 from knapper.system import private
 from tests import states
 
-fcntl = pytest.importorskip("fcntl", reason="Windows has no such module")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere access lists decide, not modes")
 
 
@@ -91,60 +88,6 @@ def test_opening_a_database_again_keeps_the_locks_of_another_connection(tmp_path
         second.close()
 
 
-def test_a_lock_is_held_by_one_alone_and_by_the_next_after_that(tmp_path: Path) -> None:
-    one, other = (private.file_lock(tmp_path / "a.lock", timeout_s=0) for _ in range(2))
-    with one:
-        with pytest.raises(private.LockTimeout):
-            other.acquire()
-        threading.Thread(target=one.release).start()
-        other.acquire(timeout_s=60)
-    other.release()
-    other.release()
-
-    with one:
-        pass
-
-
-def test_a_lock_keeps_out_those_that_take_it_by_the_package(tmp_path: Path) -> None:
-    """As earlier versions do."""
-    other = filelock.FileLock(tmp_path / "a.lock")
-    with private.file_lock(tmp_path / "a.lock", timeout_s=0), pytest.raises(filelock.Timeout):
-        other.acquire(timeout=0)
-    with other, pytest.raises(private.LockTimeout):
-        private.file_lock(tmp_path / "a.lock", timeout_s=0.01, poll_s=0.001).acquire()
-
-
-def test_a_lock_whose_file_is_removed_keeps_nobody_out_of_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock, removed = private.file_lock(tmp_path / "a.lock", timeout_s=60, poll_s=0.001), list[int]()
-    flock = fcntl.flock
-
-    def remove_first(descriptor: int, how: int) -> None:
-        if not removed:
-            (tmp_path / "a.lock").unlink()
-            removed.append(descriptor)
-        flock(descriptor, how)
-
-    monkeypatch.setattr(fcntl, "flock", remove_first)
-
-    with lock, pytest.raises(private.LockTimeout):
-        private.file_lock(tmp_path / "a.lock", timeout_s=0).acquire()
-
-
-@pytest.mark.filterwarnings("ignore:flock not supported")
-def test_a_disk_without_locks_has_those_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: int, __: int) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-    monkeypatch.setattr(fcntl, "flock", missing)
-
-    with private.file_lock(tmp_path / "a.lock"), pytest.raises(private.LockTimeout):
-        private.file_lock(tmp_path / "a.lock", timeout_s=0).acquire()
-    with private.file_lock(tmp_path / "a.lock", timeout_s=0):
-        pass
-
-
 def test_locks_copies_and_texts_are_private(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"text")
@@ -177,7 +120,7 @@ def test_a_lock_may_be_released_by_another_thread(tmp_path: Path) -> None:
     other.start()
     other.join()
 
-    private.file_lock(tmp_path / "a.lock", timeout_s=0).acquire()
+    assert not lock.is_locked
 
 
 def test_what_an_earlier_version_left_open_is_closed(loose: Path) -> None:

@@ -20,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, get_args
 
+from filelock import Timeout
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -644,7 +645,7 @@ class ScheduleStore:
                 if schedules != before:
                     schedules.sort(key=lambda one: one.name)
                     private.write_bytes(self.folder / SCHEDULES_FILE, _ADAPTER.dump_json(schedules, indent=1))
-        except private.LockTimeout:
+        except Timeout:
             raise StorageError("the schedules are being changed elsewhere", hint="try again in a moment") from None
         except OSError as error:
             raise StorageError(

@@ -234,6 +234,8 @@ class VaultPlugin:
         if is_dry:
             yield
             return
+        from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a change should cost
+
         try:
             private.make_folder(self.lock_folder)
             with private.file_lock(self.lock_folder / "plugin.lock", timeout_s=_LOCK_S):
@@ -245,7 +247,7 @@ class VaultPlugin:
                         shutil.rmtree(leftover)
                 self._check_places()
                 yield
-        except private.LockTimeout as error:
+        except Timeout as error:
             raise StorageError("another command changes the plugin", hint="try again in a moment") from error
         except OSError as error:
             raise StorageError(

@@ -214,11 +214,13 @@ class PairedClients:
 
     @contextlib.contextmanager
     def _locked(self) -> Generator[None]:
+        from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a change should cost
+
         try:
             private.make_folder(self.folder)
             with private.file_lock(self.folder / _LOCK_NAME, timeout_s=_LOCK_S):
                 yield
-        except private.LockTimeout as error:
+        except Timeout as error:
             raise StorageError(
                 f"another process changes the paired clients in {self.folder}", hint="try again in a moment"
             ) from error

@@ -141,10 +141,12 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
     Raises:
         StorageError: The folder can't be written.
     """
-    lock = private.file_lock(folder / "index.lock", timeout_s=wait_s)
+    from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
+
+    lock = private.file_lock(folder / "index.lock")
     try:
-        lock.acquire()
-    except private.LockTimeout:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
         yield False
         return
     except OSError as error:

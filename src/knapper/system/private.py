@@ -7,13 +7,11 @@ are set here mean nothing there.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import secrets
 import stat
 import sys
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -212,126 +210,7 @@ def connect(
     )
 
 
-class LockTimeout(TimeoutError):
-    """Another process or thread held a lock for all the time that was waited."""
-
-
-class FileLock:
-    """Lock that processes share, and that any thread may release; it isn't acquired yet.
-
-    The package ``filelock`` takes 0.1 ms for one, and 15 to be loaded, so it is left to systems without ``flock``.
-    """
-
-    def __init__(self, file: Path, *, timeout_s: float, poll_s: float) -> None:
-        """Use a file; arguments are those of `file_lock`."""
-        self._file = file
-        self._timeout_s = timeout_s
-        self._poll_s = poll_s
-        self._descriptor: int | None = None
-        self._other: BaseFileLock | None = None
-
-    def acquire(self, timeout_s: float | None = None) -> None:
-        """Wait for the lock.
-
-        Args:
-            timeout_s: How long, without end if negative; None for the time that was given first.
-
-        Raises:
-            LockTimeout: Somebody else held it all the time.
-            OSError: The file can't be made or locked.
-        """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        deadline = time.monotonic() + timeout_s
-        while not self._try():
-            remaining_s = deadline - time.monotonic()
-            if timeout_s >= 0 and remaining_s <= 0:
-                raise LockTimeout(errno.ETIMEDOUT, "somebody else holds the lock", str(self._file))
-            time.sleep(self._poll_s if timeout_s < 0 else min(self._poll_s, remaining_s))
-
-    def release(self) -> None:
-        """Release the lock; the file stays. Nothing happens if it isn't held."""
-        if self._other is not None:
-            self._other.release()
-        if self._descriptor is not None:
-            descriptor, self._descriptor = self._descriptor, None
-            try:
-                _unlock(descriptor)
-            finally:
-                os.close(descriptor)
-
-    def _try(self) -> bool:
-        if sys.platform == "win32" or self._other is not None:
-            return self._try_other()
-        import fcntl  # noqa: PLC0415 - Windows has no such module
-
-        descriptor, is_new = self._open()
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Somebody may have removed the file before it was locked: the lock of the next one would be another.
-            is_there = os.fstat(descriptor).st_nlink > 0
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in _LOCKED_ELSEWHERE:
-                return False
-            if error.errno == errno.ENOSYS:
-                if is_new:
-                    # There, a file that exists is a lock that is held.
-                    self._file.unlink()
-                return self._try_other()
-            raise
-        if not is_there:
-            os.close(descriptor)
-            return False
-        self._descriptor = descriptor
-        return True
-
-    def _open(self) -> tuple[int, bool]:
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(self._file, _LOCK_FLAGS), False
-        with contextlib.suppress(FileExistsError):
-            return os.open(self._file, _LOCK_FLAGS | os.O_CREAT | os.O_EXCL, FILE_MODE), True
-        return os.open(self._file, _LOCK_FLAGS | os.O_CREAT, FILE_MODE), False
-
-    def _try_other(self) -> bool:
-        from filelock import FileLock as OtherLock  # noqa: PLC0415 - see above
-        from filelock import Timeout  # noqa: PLC0415 - see above
-
-        if self._other is None:
-            self._other = OtherLock(self._file, mode=FILE_MODE, thread_local=False)
-        try:
-            self._other.acquire(timeout=0)
-        except Timeout:
-            return False
-        return True
-
-    def __enter__(self) -> None:
-        """Acquire the lock; errors are those of `acquire`."""
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        """Release it."""
-        self.release()
-
-    def __del__(self) -> None:
-        """Release a lock that nobody has any more."""
-        self.release()
-
-
-def _unlock(descriptor: int) -> None:
-    # Closing it isn't enough while a process that is just being started has it, too.
-    if sys.platform != "win32":
-        import fcntl  # noqa: PLC0415 - Windows has no such module
-
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-_LOCK_FLAGS: Final = (
-    os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
-_LOCKED_ELSEWHERE: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK})
-
-
-def file_lock(file: Path, *, timeout_s: float = -1, poll_s: float = 0.05) -> FileLock:
+def file_lock(file: Path, *, timeout_s: float = -1, poll_s: float = 0.05) -> BaseFileLock:
     """Return a lock that processes share and that any thread may release; it isn't acquired yet.
 
     Args:
@@ -339,7 +218,9 @@ def file_lock(file: Path, *, timeout_s: float = -1, poll_s: float = 0.05) -> Fil
         timeout_s: How long acquiring waits; without end if negative.
         poll_s: Pause between two tries.
     """
-    return FileLock(file, timeout_s=timeout_s, poll_s=poll_s)
+    from filelock import FileLock  # noqa: PLC0415 - 15 ms that only a write should cost
+
+    return FileLock(file, timeout=timeout_s, mode=FILE_MODE, thread_local=False, poll_interval=poll_s)
 
 
 def has_modes(system: str = os.name) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
+from filelock import BaseFileLock
 from typing_extensions import TypedDict
 
 from knapper.agents.work_store import WorkStore, client_key
@@ -22,7 +23,6 @@ from knapper.changes.disk.storage import MIN_LOCK_WAIT_S, WorkLocks
 from knapper.changes.disk.undo import ChangeFilter
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.system.private import FileLock
 from knapper.tools.context import Context
 from knapper.vault.view import View
 
@@ -31,7 +31,7 @@ WAIT_S: Final = 120.0
 _POLL_S: Final = 0.05
 
 
-async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> FileLock | None:
+async def acquire_lock(locks: WorkLocks, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> BaseFileLock | None:
     """Acquire a lock without blocking the event loop; None where it is held for longer than *wait_s*."""
     deadline = time.monotonic() + wait_s
     # Polled, since another process may hold it, and the lock's own waiting would block the event loop.

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
+import filelock
+
 from knapper.changes.disk import files
 from knapper.errors import ConflictError, NotFound, StorageError
 from knapper.system import private
@@ -303,12 +305,13 @@ def hold_write_lock(folder: Path, *, timeout_s: float) -> Generator[None]:
         # First the next place in line, then the lock itself; without a time-out, it is tried only once.
         guard = private.file_lock(folder / LOCK_FILE, poll_s=_POLL_S)
         if timeout_s <= 0:
-            guard.acquire(timeout_s=0)
+            guard.acquire(timeout=0)
         else:
             deadline = time.monotonic() + timeout_s
-            with private.file_lock(folder / NEXT_FILE, timeout_s=timeout_s, poll_s=_POLL_S):
-                guard.acquire(timeout_s=max(deadline - time.monotonic(), 0))
-    except private.LockTimeout as error:
+            next_in_line = private.file_lock(folder / NEXT_FILE, poll_s=_POLL_S)
+            with next_in_line.acquire(timeout=timeout_s):
+                guard.acquire(timeout=max(deadline - time.monotonic(), 0))
+    except filelock.Timeout as error:
         try:
             pid = int(holder.read_text(encoding="ascii"))
         except (OSError, ValueError):
@@ -375,13 +378,13 @@ class WorkLocks:
         """Return the file of a lock, which stays when the lock is released."""
         return self.folder / f"{name}.lock"
 
-    def acquire(self, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> private.FileLock | None:
+    def acquire(self, name: str, *, wait_s: float = MIN_LOCK_WAIT_S) -> filelock.BaseFileLock | None:
         """Acquire a lock, which any thread may release; None where it is held for longer than *wait_s*."""
         private.make_folder(self.folder)
         lock = private.file_lock(self.path(name), timeout_s=wait_s, poll_s=_POLL_S)
         try:
-            lock.acquire()
-        except private.LockTimeout:
+            _ = lock.acquire()
+        except filelock.Timeout:
             return None
         return lock
 
@@ -398,7 +401,7 @@ class WorkLocks:
         try:
             with lock:
                 return False
-        except private.LockTimeout:
+        except filelock.Timeout:
             return True
 
 

@@ -8,13 +8,16 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from knapper.changes.disk import storage
 from knapper.changes.disk.storage import SharedDatabase
 from knapper.errors import RefusedError
 from knapper.system import private
 from knapper.vault.access import Grants
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 FILE = "taint.db"
 HOLDERS_FOLDER = storage.TRACE_FOLDERS[FILE]
@@ -83,7 +86,7 @@ class _Holder:
     def __init__(self, folder: Path) -> None:
         """Take nothing yet: most processes have no tainted runs."""
         self._folder = folder
-        self._lock: private.FileLock | None = None
+        self._lock: BaseFileLock | None = None
         self.name = ""
 
     def hold(self) -> str:
@@ -93,7 +96,7 @@ class _Holder:
             with contextlib.suppress(OSError):
                 private.make_folder(self._folder)
                 lock = private.file_lock(_lock_file(self._folder, name), timeout_s=0)
-                lock.acquire()
+                _ = lock.acquire()
                 self._lock, self.name = lock, name
         return self.name
 
@@ -114,14 +117,14 @@ def _is_held(folder: Path, name: str) -> bool:
         return False
     lock = private.file_lock(_lock_file(folder, name), timeout_s=0)
     try:
-        lock.acquire()
-    except OSError:  # a lock that can't be tried may be held
+        _ = lock.acquire()
+    except (OSError, TimeoutError):  # a lock that can't be tried may be held
         return True
     _remove_lock(folder, name, lock)
     return False
 
 
-def _remove_lock(folder: Path, name: str, lock: private.FileLock) -> None:
+def _remove_lock(folder: Path, name: str, lock: "BaseFileLock") -> None:
     with contextlib.suppress(OSError):
         _lock_file(folder, name).unlink(missing_ok=True)
     lock.release()

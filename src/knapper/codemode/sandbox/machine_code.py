@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from filelock import Timeout
+
 from knapper.codemode.sandbox import confinement
 from knapper.codemode.sandbox.confinement import STANDS
 from knapper.errors import KnapError, SetupError, StorageError
@@ -183,7 +185,7 @@ class MachineCode:
                 # Another process may have compiled it while this one waited.
                 if not self.is_ready():
                     self._compile()
-        except private.LockTimeout:
+        except Timeout:
             raise SetupError("another process is still preparing the sandbox", hint="try again in a minute") from None
         return self.file
 
