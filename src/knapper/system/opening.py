@@ -347,40 +347,28 @@ def _mode(path: str | Path, system: System) -> int | None:
     return None if system.is_windows and stat.S_ISCHR(mode) else mode
 
 
-class parent:  # noqa: N801 - used as a function; one made by `contextlib` takes half as long as the opening itself
-    """Give a block what functions of `os` take as ``dir_fd`` and path, to reach a name in a folder that was opened."""
+@contextlib.contextmanager
+def parent(path: str | Path, *, system: System = SYSTEM) -> Generator[tuple[int | None, str]]:
+    """Yield what functions of `os` take as ``dir_fd`` and path, to reach a name in a folder that was opened.
 
-    __slots__ = ("_descriptor", "_path", "_system")
+    Args:
+        path: Absolute, without links but in its last part.
+        system: What the system has.
 
-    def __init__(self, path: str | Path, *, system: System = SYSTEM) -> None:
-        """Use the folder of a path.
-
-        Args:
-            path: Absolute, without links but in its last part.
-            system: What the system has.
-        """
-        self._path = os.fspath(path)
-        self._system = system
-        self._descriptor: int | None = None
-
-    def __enter__(self) -> tuple[int | None, str]:
-        """Open the folder.
-
-        Raises:
-            OSError: As for `open_file`, for the folder.
-        """
-        folder, name = os.path.split(self._path)
-        system = self._system
-        if not (system.no_links_flag or system.has_openat):
-            _refuse_links(folder)
-            return None, self._path
-        self._descriptor = _open(folder, _FOLDER_FLAGS if system.no_links_flag else _PASSED_FLAGS, system)
-        return self._descriptor, name
-
-    def __exit__(self, *_: object) -> None:
-        """Close the folder."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+    Raises:
+        OSError: As for `open_file`, for the folder.
+    """
+    text = os.fspath(path)
+    folder, name = os.path.split(text)
+    if not (system.no_links_flag or system.has_openat):
+        _refuse_links(folder)
+        yield None, text
+        return
+    descriptor = _open(folder, _FOLDER_FLAGS if system.no_links_flag else _PASSED_FLAGS, system)
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
 
 
 def _open(path: str, flags: int, system: System) -> int:
