@@ -4,7 +4,7 @@ import codecs
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -72,9 +72,7 @@ def heading_title(source: str) -> str:
 
     A setext heading's lines are joined by spaces.
     """
-    source = source.strip("\r\n")
-    is_one_line = "\n" not in source and "\r" not in source
-    rows = [row.strip(" \t") for row in ((source,) if is_one_line else _LINE_ENDING.split(source))]
+    rows = [row.strip(" \t") for row in _LINE_ENDING.split(source.strip("\r\n"))]
     if len(rows) > 1:
         text = " ".join(rows[:-1])
     else:
@@ -119,32 +117,32 @@ def list_blocks(
         if cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK)):
             continue
         part_kind: BlockKind = "list" if part.kind == "item" else part.kind
-        items = tuple(map(lines.line_start, part.rows)) if part.rows else ()
-        found.append(_whole_lines_block(data, part.start, part.stop, part_kind, lines, items))
+        items = tuple(map(lines.line_start, part.rows))
+        found.append(_whole_lines_block(data, (part.start, part.stop), part_kind, lines, items))
     if hidden:
-        found += [_whole_lines_block(data, start, stop, kind, lines) for (start, stop), kind in hidden.items()]
+        found += [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
         found.sort(key=lambda block: (block.start, -block.stop))
     stop = body_start
     for block in found:
         if block.start >= stop:
-            if block.start > stop and not data[stop : block.start].isspace():
-                yield _leftover_paragraph(data, stop, block.start, lines)
+            yield from _leftover_paragraph(data, (stop, block.start), lines)
             yield block
             stop = block.stop
-    if data[stop:].strip():
-        yield _leftover_paragraph(data, stop, len(data), lines)
+    yield from _leftover_paragraph(data, (stop, len(data)), lines)
 
 
-def _leftover_paragraph(data: bytes, start: int, stop: int, lines: Lines) -> Block:
+def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Sequence[Block]:
     """Return a paragraph for text without a block of the parser: definitions of reference links."""
-    return _whole_lines_block(data, stop - len(data[start:stop].lstrip(_BLANK)), stop, "paragraph", lines)
+    text = data[span[0] : span[1]]
+    if not text or text.isspace():
+        return ()
+    return (_whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines),)
 
 
-def _whole_lines_block(
-    data: bytes, start: int, stop: int, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()
-) -> Block:
+def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
+    start, stop = span
     last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
-    return Block(kind, lines.line_start(start), lines.line_stop(last), items)
+    return Block(kind=kind, start=lines.line_start(start), stop=lines.line_stop(last), items=items)
 
 
 def find_block_ids(data: bytes, blocks: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
@@ -350,18 +348,8 @@ def parse_links(raw: bytes) -> Outline:
         An outline without sections, blocks, tags and tasks.
     """
     head = _read_head(raw)
-    outline = head.outline
-    body = markdown.parse_body(head.data, outline.body_start)
-    # As in `parse_note`.
-    return Outline(
-        encoding=outline.encoding,
-        newline=outline.newline,
-        line_starts=outline.line_starts,
-        frontmatter=outline.frontmatter,
-        body_start=outline.body_start,
-        problems=outline.problems,
-        links=_collect_links(head, body),
-    )
+    body = markdown.parse_body(head.data, head.outline.body_start)
+    return replace(head.outline, links=_collect_links(head, body))
 
 
 def parse_head(raw: bytes) -> Outline:
