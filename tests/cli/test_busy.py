@@ -11,7 +11,7 @@ import pytest
 from knapper import extras
 from knapper.cli import main, output
 from knapper.cli.commands import index
-from knapper.index import refresh
+from knapper.index import deriving, refresh
 from knapper.index.engine import Engine
 
 
@@ -217,7 +217,7 @@ def test_nobody_clears_the_index_before_it_is_counted(
     def clear_first(step: Callable[..., object]) -> Callable[..., object]:
         def run(self: Engine, *given: object, **named: object) -> object:
             # A second `knap index --full` that has been waiting for the lock.
-            with refresh.acquire_process_lock(folder, wait_s=0) as is_acquired:
+            with refresh.acquire_process_lock(folder, deriving.LOCK_FILE, wait_s=0) as is_acquired:
                 cleared.append(is_acquired)
                 if is_acquired:
                     self.store.clear()
@@ -232,3 +232,20 @@ def test_nobody_clears_the_index_before_it_is_counted(
     assert (code, json.loads(capsys.readouterr().out)["notes"]) == (0, 1)
     assert cleared
     assert not any(cleared)
+
+
+def test_indexing_reads_what_changed_while_another_process_computes_vectors(
+    folder: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(index, "_EMBED_WAIT_S", 0.1)
+    (vault / "Shed.md").write_text("spades\n")
+    with refresh.acquire_process_lock(folder, deriving.LOCK_FILE, wait_s=0):
+        code = main.run(["-v", str(vault), "index"])
+        shown = capsys.readouterr().out
+        main.run(["-v", str(vault), "search", "spades", "--json"])
+        answer = json.loads(capsys.readouterr().out)
+
+    assert (code, "read 2, removed 0" in shown) == (0, True)
+    assert "2 chunks found by words only until embedded: another process is at it" in shown
+    assert answer["pending"] == 2
+    assert "being done: 2" in " ".join(answer["notes"])

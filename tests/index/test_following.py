@@ -3,12 +3,10 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from knapper.index import chunker, refresh, watch
 from knapper.index import feed as index_feed
@@ -87,26 +85,25 @@ def test_a_vault_that_cannot_be_listened_to_is_read_all_the_same(
         assert not refresh.is_watched(tmp_path / "s")
 
 
-def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign_of_life(tmp_path: Path) -> None:
+def test_what_is_saved_during_the_first_comparison_is_there_before_the_first_sign_of_life(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     stop, known = threading.Event(), list[tuple[bool, bool]]()
 
-    class Slow(worlds.WordEmbedder):
-        def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+    def save(phase: RefreshPhase, done: int, total: int) -> None:
+        del done, total
+        if phase == "read" and not known:
             known.append((refresh.is_watched(tmp_path / "s"), (root / "b.md").exists()))
             worlds.fill(root, {"b.md": "beta\n"})
-            return super().passages(texts, stop=stop)
 
     def heard(_: RefreshOutcome) -> None:
         if refresh.is_watched(tmp_path / "s"):
             known.append((True, "b.md" in engine.store.file_states()))
             stop.set()
 
-    with worlds.engine(root, tmp_path / "s", Slow()) as engine:
-        watch.follow_vault(engine, stop, heard)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        watch.follow_vault(engine, stop, heard, progress=save)
 
-    assert known[0] == (False, False)
-    assert known[-1] == (True, True)
+    assert known == [(False, False), (True, True)]
 
 
 class Pauses(threading.Event):

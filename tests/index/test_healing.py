@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from knapper.errors import StorageError
 from knapper.index import status
+from knapper.index.database import DAMAGE_ERRORS
 from knapper.index.documents import Filter
-from knapper.index.engine import DAMAGE_ERRORS, Engine
+from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.words import postings
 from knapper.tools.search import freshness_fields

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.index import documents, refresh
+from knapper.index import documents
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 from knapper.index.store import IndexStore
@@ -339,7 +339,7 @@ def test_whatever_happens_to_files_the_index_equals_a_fresh_one(
             else:
                 worlds.fill(root, {name: text})
             engine.refresh()
-            refresh.embed_pending(engine.store, embedder)
+            _ = engine.embed()
         fresh.refresh()
 
         assert texts(engine) == texts(fresh)

@@ -12,7 +12,7 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
-from knapper.index import refresh
+from knapper.index import deriving, refresh
 from knapper.index.engine import Engine
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.server.http import indexing
@@ -130,7 +130,7 @@ def test_an_index_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: py
     with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
         engine = world.hub.open("v").engine
         with refresh.acquire_process_lock(engine.folder, wait_s=1):
-            monkeypatch.setattr(Engine, "writing", partialmethod(Engine.writing, wait_s=0.1))
+            monkeypatch.setattr(Engine, "refresh", partialmethod(Engine.refresh, wait_s=0.1))
             told = follow(client, client.post("/index").json()["job_id"])
 
     error = next(row["data"] for row in told if row["event"] == "error")
@@ -193,14 +193,14 @@ def test_nobody_clears_the_index_before_a_refresh_counts_it(tmp_path: Path, monk
     embed = Engine.embed
 
     def clear_first(self: Engine, *, progress: Progress, stop: threading.Event, publishes: bool = True) -> int:
-        with refresh.acquire_process_lock(self.folder, wait_s=0) as is_acquired:
+        with refresh.acquire_process_lock(self.folder, deriving.LOCK_FILE, wait_s=0) as is_acquired:
             cleared.append(is_acquired)
             if is_acquired:
                 self.store.clear()
         return embed(self, progress=progress, stop=stop, publishes=publishes)
 
-    with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
+    with apps.world(tmp_path) as world, world.client(world.token("page"), mounted(world)) as client:
         monkeypatch.setattr(Engine, "embed", clear_first)
-        told = follow(client, client.post("/index").json()["job_id"])
+        told = follow(client, client.post("/index", json={"full": True}).json()["job_id"])
 
     assert (told[-1]["data"]["notes"], cleared) == (3, [False])

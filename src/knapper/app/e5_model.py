@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from knapper.index import refresh
+from knapper.index import deriving
 
 if TYPE_CHECKING:
     from knapper.config import Settings
@@ -92,7 +92,7 @@ def measure_time(store: IndexStore, folder: Path) -> EmbedTime | None:
     """
     from knapper.index.models import e5  # noqa: PLC0415 - as above
 
-    count, texts = refresh.sample_texts(store, _SAMPLE)
+    count, texts = deriving.sample_texts(store, _SAMPLE)
     if not texts:
         return None
     embedder = e5.E5Embedder(folder)
@@ -111,7 +111,7 @@ def estimate_time(store: IndexStore) -> EmbedTime | None:
     """
     from knapper.index.models.e5 import count_tokens, tokens_per_second  # noqa: PLC0415 - as above
 
-    count, texts = refresh.sample_texts(store, _SAMPLE)
+    count, texts = deriving.sample_texts(store, _SAMPLE)
     if not texts:
         return None
     per_second = tokens_per_second() * len(texts) / sum(map(count_tokens, texts))

@@ -125,7 +125,7 @@ def open_vault(options: GlobalOptions, *, writes: bool = False) -> Context:
     return context if options.as_json else replace(context, notices=())
 
 
-def note_if_busy(options: GlobalOptions, context: Context) -> None:
+def note_if_busy(options: GlobalOptions, *, is_busy: bool) -> None:
     """Print a remark if the command has to wait for another process that is writing the index."""
-    if context.index.is_being_filled:
+    if is_busy:
         output.note(options, "another process is writing the index; waiting for it")

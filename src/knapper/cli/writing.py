@@ -110,9 +110,9 @@ def complete_index(options: GlobalOptions, context: Context) -> None:
     from knapper.cli import setup  # noqa: PLC0415 - as above
     from knapper.cli.render import indexing  # noqa: PLC0415 - the same
 
-    if context.index.graph.is_complete and not context.index.is_being_filled:
+    if context.index.graph.is_complete and not context.index.is_being_written:
         return
-    setup.note_if_busy(options, context)
+    setup.note_if_busy(options, is_busy=context.index.is_being_written)
     with indexing.show_progress(options) as on_progress:
         _ = context.index.refresh(progress=on_progress)
 

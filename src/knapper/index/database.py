@@ -281,6 +281,8 @@ def new_uid() -> str:
     return secrets.token_hex(8)
 
 
+DAMAGE_ERRORS = (sqlite3.DatabaseError, ArithmeticError, LookupError, TypeError, ValueError)
+"""What a damaged index raises where its values are read: they may be of any type and length."""
 BUSY_MS = 30_000
 """How long a connection waits for another process's transaction."""
 _RETRY_S = 0.01

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from knapper.errors import ConflictError, StorageError
 from knapper.index import database, refresh, status
 from knapper.index.catalog import Catalog
+from knapper.index.database import DAMAGE_ERRORS
+from knapper.index.deriving import LOCK_WAIT_S, Deriver
 from knapper.index.documents import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.models.base import Embedder, EmbedderError
@@ -47,15 +50,11 @@ _MAX_INLINE_CHECK_BYTES = 100_000_000
 _CHANGED_NOTICE = "something else has changed the index's file, so answers may be wrong: `knap index` checks it"
 _REPORTS_LOCK_WAIT_S = 0.2
 """How long a search waits for a current writer, which may be the watcher with the same files."""
-_EMBED_LOCK_WAIT_S = 0.5
-"""How long an embedding run waits for a current writer, such as a search that embeds a few chunks."""
 _RULES_META = "rules"
 _NAMES_LOCK_WAIT_S = 5.0
 """How long a change by a note's name waits while another process writes the index."""
 _NAMES_PAUSE = 9.0
 """How many times as long as looking for changed files took, names are taken from the index as it is."""
-DAMAGE_ERRORS = (sqlite3.DatabaseError, ArithmeticError, LookupError, TypeError, ValueError)
-"""What a damaged index raises where its values are read: they may be of any type and length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +114,7 @@ class Engine:
         self._lock = threading.Lock()
         self._inline_refresh_lock = threading.Lock()
         self._write_lock = WriteLock(folder)
+        self._deriver = Deriver(self.store, folder, self._write_lock)
         self._names_valid_until = 0.0
         self._feed: ChangeFeed | None = None
         self._current_at: dt.datetime | None = None
@@ -187,7 +187,7 @@ class Engine:
             ConflictError: Another process was writing for all of this time.
             StorageError: The index can't be written.
         """
-        with self.writing(wait_s=wait_s):
+        with self._write_lock.hold(wait_s=wait_s):
             if full:
                 self.publishing.takes_over = True
                 return self._rebuild(progress)
@@ -203,23 +203,19 @@ class Engine:
                         raise
                 else:
                     if not (damage := self.damage):
-                        self._derive_postings()
+                        self._deriver.derive_postings()
                         return outcome
             outcome = self._rebuild(progress)
             outcome.was_damaged = True
             outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
             return outcome
 
-    @contextlib.contextmanager
-    def writing(self, *, wait_s: float = 60.0) -> Generator[None]:
-        """Hold the write lock for the block, in which this thread may call `refresh` and `embed`; errors as there."""
-        with self._write_lock.acquire(wait_s=wait_s) as is_acquired:
-            if not is_acquired:
-                raise ConflictError(
-                    f"another process is writing the index {self.folder}",
-                    hint="wait for it to end; `knap status` shows how far it is",
-                )
-            yield
+    def filling(self, *, wait_s: float = 60.0) -> AbstractContextManager[None]:
+        """Keep others from filling the index for a block, in which this thread may call `refresh` and `embed`.
+
+        Edits and searches go on, and index what they need. Raises a `ConflictError` as `refresh` does.
+        """
+        return self._deriver.lock.hold(wait_s=wait_s)
 
     def _find_damage(self) -> str:
         damage = status.find_damage(self.store.database)
@@ -251,7 +247,7 @@ class Engine:
         database.remove_damage_mark(self.folder)
         self.store.database.trust()
         outcome = self._refresh_all(progress)
-        self._derive_postings()
+        self._deriver.derive_postings()
         return outcome
 
     def _refresh_all(self, progress: Progress | None) -> RefreshOutcome:
@@ -262,26 +258,6 @@ class Engine:
         outcome = self._carry_out(plan, progress, whole=True)
         outcome.problems += status.store_skipped(self.store, scan.skipped)
         return outcome
-
-    def _derive_postings(self) -> None:
-        """Derive the file of postings where that is due; without it, searches take longer, with the same answers."""
-        from knapper.index import vectors  # noqa: PLC0415 - only a writer needs them
-        from knapper.index.words import postings  # noqa: PLC0415 - only a writer needs them
-
-        with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
-            vectors.remove_stray_files(self.store.database)
-            if postings.is_due(self.store.database):
-                postings.build(self.store.database)
-            else:
-                postings.remove_stray_files(self.store.database)
-
-    def _derive_alone(self, is_due: Callable[[], bool], derive: Callable[[], None]) -> None:
-        """Derive a file unless another process writes the index, which then does so itself."""
-        with contextlib.suppress(OSError, StorageError, *DAMAGE_ERRORS):
-            if is_due():
-                with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
-                    if is_acquired:
-                        derive()
 
     @property
     def damage(self) -> str:
@@ -309,25 +285,26 @@ class Engine:
         )
 
     def embed(
-        self, *, progress: Progress | None = None, stop: threading.Event | None = None, publishes: bool = True
+        self,
+        *,
+        progress: Progress | None = None,
+        stop: threading.Event | None = None,
+        pauses: Callable[[], bool] | None = None,
+        publishes: bool = True,
+        wait_s: float = LOCK_WAIT_S,
     ) -> int:
         """Compute the missing vectors of all chunks, with *publishes* publish them; return how many were added.
 
         Derives the files that large indexes are searched with, where that is due: work for the time after a save.
+        *stop* and *pauses* end it as in `Deriver.embed`, and *wait_s* is how long it waits for another process.
         """
-        from knapper.index import vectors  # noqa: PLC0415 - the same
-        from knapper.index.words import postings  # noqa: PLC0415 - the same
-
-        stored = self.store.database
-        self._derive_alone(lambda: postings.is_due(stored), self._derive_postings)
+        self._deriver.derive_due_files()
         embedder, embedded = self.embedder, 0
-        if embedder is not None and refresh.is_embedding_due(self.store, embedder):
-            with self._write_lock.acquire(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
-                if is_acquired:
-                    embedded = refresh.embed_pending(self.store, embedder, progress=progress, stop=stop)
-        if embedder is not None and not (stop and stop.is_set()):
-            model = embedder.model_id
-            self._derive_alone(lambda: vectors.is_due(stored, model), lambda: vectors.build(stored, model))
+        if embedder is not None:
+            embedded = self._deriver.embed(embedder, progress=progress, stop=stop, pauses=pauses, wait_s=wait_s)
+            if not (stop and stop.is_set()):
+                # That of postings once more: whoever found it due meanwhile has left it to this process.
+                self._deriver.derive_due_files(embedder.model_id)
         if publishes:
             self.publish(progress=progress, stop=stop)
         return embedded
@@ -369,7 +346,7 @@ class Engine:
             pending = self._embed_inline() if meaning else 0
             if pending and policy is not None and not policy.sees_all:
                 pending = self.status(Filter(policy=policy)).pending
-            is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_filled
+            is_filling = (bool(checked.stale) or checked.incomplete) and self.is_being_written
             # A file that is hidden from the client, and that the index lacks, has no part in its answer.
             as_of: dt.datetime | None = began
             if not checked.is_current:
@@ -377,7 +354,10 @@ class Engine:
                 as_of = self._current_at or (dt.datetime.fromisoformat(built).astimezone() if built else None)
             shown = as_of.isoformat(timespec="milliseconds") if as_of else ""
             notices = (_CHANGED_NOTICE,) if self._is_changed_by_others else ()
-            return replace(checked, filling=is_filling, pending=pending, as_of=shown, notices=notices)
+            is_deriving = bool(pending) and self.is_deriving
+            return replace(
+                checked, filling=is_filling, pending=pending, deriving=is_deriving, as_of=shown, notices=notices
+            )
 
     def _all_current(self, since: dt.datetime) -> Freshness:
         """Record that all that was saved before a time is in the index, unless that was never filled."""
@@ -474,7 +454,17 @@ class Engine:
 
     @property
     def is_being_filled(self) -> bool:
-        """Return whether any process is writing the index right now."""
+        """Return whether any process is writing the index right now, or computing vectors for it."""
+        return self.is_being_written or self.is_deriving
+
+    @property
+    def is_deriving(self) -> bool:
+        """Return whether any process is computing vectors right now."""
+        return self._deriver.lock.is_held
+
+    @property
+    def is_being_written(self) -> bool:
+        """Return whether any process is writing the index right now, so that other writers wait for it."""
         return self._write_lock.is_held
 
     def search(self, question: SearchRequest) -> SearchResult:
@@ -561,9 +551,7 @@ class Engine:
         Raises:
             ConflictError: Another process is writing.
         """
-        with self._write_lock.acquire(wait_s=1.0) as is_acquired:
-            if not is_acquired:
-                raise ConflictError(f"another process is writing the index {self.folder}")
+        with self._write_lock.hold(wait_s=1.0):
             # Planned under the lock: files may have changed during the wait.
             plan = self._plan(touched)
             if not plan.is_due:
@@ -577,7 +565,7 @@ class Engine:
 
     def is_up_to_date(self, touched: Iterable[Path]) -> bool:
         """Return whether the index is current for files and folders, and no other writer works from an older scan."""
-        return not (self.is_being_filled or self._plan(touched).is_due)
+        return not (self.is_being_written or self._plan(touched).is_due)
 
     def read_rules(self) -> None:
         """Reload the vault's ignore rules.
@@ -661,15 +649,10 @@ class Engine:
     def _embed_inline(self) -> int:
         """Embed a few chunks where that is quick, and count those that still lack a vector."""
         try:
-            embedder = self.embedder
-            pending = self.store.count_pending(embedder.model_id) if embedder else 0
+            return self._deriver.embed_quickly(self.embedder) if self.embedder else 0
         except EmbedderError:
             # The search itself reports the embedder's error.
             return 0
-        if embedder and refresh.is_quick_to_embed(self.store, embedder, pending):
-            with contextlib.suppress(EmbedderError, StorageError), self._write_lock.acquire(wait_s=0) as is_acquired:
-                pending -= refresh.embed_pending(self.store, embedder) if is_acquired else 0
-        return pending
 
     def _plan(self, touched: Iterable[Path]) -> RefreshPlan:
         """Return how some files and folders differ from the index."""

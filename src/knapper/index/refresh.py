@@ -1,4 +1,4 @@
-"""Bring the index up to date: compare the vault with what is stored, read, embed; one process at a time."""
+"""Bring the index up to date: compare the vault with what is stored, and read; one process at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final, Literal, Protocol
 
-from knapper.errors import KnapError, StorageError
+from knapper.errors import ConflictError, KnapError, StorageError
 from knapper.index.documents import FileRows, FileState
-from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped, learn_floor
-from knapper.index.store import IndexStore, floor_key
+from knapper.index.store import IndexStore
 from knapper.system import private
 from knapper.vault.access import Policy
 from knapper.vault.obsidian import APP_FILE
@@ -33,6 +32,7 @@ SYNC_PREFIX: Final = "sync-"
 """Begins the names of files by which readers in the watcher's own process find out whether all reports were read."""
 ASK_PREFIX: Final = "ask-"
 """Begins the names of files that readers in other processes make, and the watcher removes as its answer."""
+WRITE_LOCK_FILE: Final = "index.lock"
 _ASK_WAIT_S: Final = 0.3
 """How long a reader waits for the answer of a watcher in another process, which looks every 20 or 50 ms."""
 
@@ -82,17 +82,18 @@ _HEARTBEAT_TIMEOUT_S = 10.0
 
 
 class WriteLock:
-    """The lock for writing one index, among the threads of this process and among processes."""
+    """A lock of one index, among the threads of this process and among processes."""
 
-    def __init__(self, folder: Path) -> None:
-        """Use the lock of the index in *folder*."""
+    def __init__(self, folder: Path, name: str = WRITE_LOCK_FILE) -> None:
+        """Use the file *name* in the index's *folder*: by itself the lock for writing."""
         self._folder = folder
+        self._name = name
         self._thread_lock = threading.Lock()
         self._owner = 0  # the thread that holds it
 
     @contextmanager
     def acquire(self, *, wait_s: float) -> Generator[bool]:
-        """Hold the write lock for the block; within it, the same thread gets it again at once.
+        """Hold the lock for the block; within it, the same thread gets it again at once.
 
         Args:
             wait_s: How long to wait for another thread or process, in seconds; negative waits without limit.
@@ -114,13 +115,29 @@ class WriteLock:
         try:
             # Both waits share one deadline.
             with acquire_process_lock(
-                self._folder, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
+                self._folder, self._name, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
             ) as is_acquired:
                 self._owner = threading.get_ident() if is_acquired else 0
                 yield is_acquired
         finally:
             self._owner = 0
             self._thread_lock.release()
+
+    @contextmanager
+    def hold(self, *, wait_s: float) -> Generator[None]:
+        """Hold the lock for the block, as `acquire` does.
+
+        Raises:
+            ConflictError: Others held it for all of this time.
+            StorageError: The folder can't be written.
+        """
+        with self.acquire(wait_s=wait_s) as is_acquired:
+            if not is_acquired:
+                raise ConflictError(
+                    f"another process is writing the index {self._folder}",
+                    hint="wait for it to end; `knap status` shows how far it is",
+                )
+            yield
 
     @property
     def is_held(self) -> bool:
@@ -135,7 +152,7 @@ class WriteLock:
 
 
 @contextmanager
-def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
+def acquire_process_lock(folder: Path, name: str = WRITE_LOCK_FILE, *, wait_s: float) -> Generator[bool]:
     """Hold the lock among processes for the block, as `WriteLock.acquire` does.
 
     Raises:
@@ -143,7 +160,7 @@ def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
     """
     from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
 
-    lock = private.file_lock(folder / "index.lock")
+    lock = private.file_lock(folder / name)
     try:
         lock.acquire(timeout=wait_s)
     except Timeout:
@@ -201,6 +218,8 @@ class Freshness:
     """The vault's folder is empty, but the index has many of its files: its disk may not be mounted."""
     pending: int = 0
     """Chunks without a vector, which search by meaning can't find yet."""
+    deriving: bool = False
+    """A process is computing vectors right now."""
     as_of: str = ""
     """ISO time with zone until when all saved changes are in the index; empty where nothing is."""
     notices: tuple[str, ...] = ()
@@ -512,103 +531,6 @@ def _split_batches(files: Sequence[FileStat]) -> Iterator[list[FileStat]]:
         yield batch
 
 
-_EMBED_BATCH_CHUNKS = 512
-_MAX_INLINE_CHUNKS = 500
-"""How many chunks a search embeds itself, where that needs no network."""
-
-
-def embed_pending(
-    store: IndexStore,
-    embedder: Embedder,
-    *,
-    progress: Progress | None = None,
-    stop: threading.Event | None = None,
-) -> int:
-    """Embed the chunks without a vector of this model, with a transaction for each batch; a failed batch is redone.
-
-    Args:
-        store: The index.
-        embedder: Computes the vectors.
-        progress: Called after each batch.
-        stop: Ends the work after the running batch, or at once while waiting for a server.
-
-    Returns:
-        The number of new vectors.
-
-    Raises:
-        KnapError: The embedder failed, or another process embeds with vectors of another length; those stored before
-            are kept.
-    """
-    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser, only for new text
-
-    total = store.count_pending(embedder.model_id)
-    embedded, last_id = 0, 0
-    while not (stop and stop.is_set()):
-        batch = store.pending(embedder.model_id, after=last_id, limit=_EMBED_BATCH_CHUNKS)
-        if not batch:
-            break
-        try:
-            vectors = embedder.passages([embedding_text(row.title, row.path, row.text) for row in batch], stop=stop)
-        except EmbedderStopped:
-            break
-        is_replaced = _has_other_length(store, embedder.model_id, vectors.shape[1])
-        store.add_vectors(embedder.model_id, [row.id for row in batch], vectors)
-        # All chunks wait again where the vectors were replaced, also those before this batch.
-        last_id = 0 if is_replaced else batch[-1].id
-        embedded += len(batch)
-        if progress:
-            progress("embed", embedded, max(total, embedded))
-    # After the vectors: those of a model that was changed behind its name remove the floor that was learnt before.
-    with suppress(EmbedderStopped):
-        ensure_floor(store, embedder, stop=stop)
-    return embedded
-
-
-def _has_other_length(store: IndexStore, model: str, length: int) -> bool:
-    """Return whether the stored vectors have another length than new ones, which then replace them all.
-
-    Raises:
-        EmbedderError: This process has stored vectors of this length before, so another one has replaced them: each
-            would go on removing the other's.
-    """
-    stored = store.vector_length(model)
-    if stored in {0, length}:
-        store.own_lengths[model] = length
-        return False
-    if store.own_lengths.get(model) == length:
-        raise EmbedderError(
-            f"another process has stored vectors of {stored} numbers under the model name '{model}', and this one makes"
-            f" vectors of {length}",
-            hint="use the same model in both, and start this process anew",
-            code="embedder_changed",
-        )
-    store.own_lengths[model] = length
-    return True
-
-
-def sample_texts(store: IndexStore, limit: int) -> tuple[int, Sequence[str]]:
-    """Return how many chunks there are, and what is embedded of some of them, evenly spread."""
-    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - as above
-
-    connection = store.database.reader()
-    ids = [int(i) for (i,) in connection.execute("SELECT id FROM chunks ORDER BY id")]
-    chosen = [ids[place * len(ids) // limit] for place in range(limit)] if len(ids) > limit else ids
-    rows = store.rows(chosen)
-    return len(ids), [embedding_text(row.title, row.path, row.text) for row in rows]
-
-
-def is_embedding_due(store: IndexStore, embedder: Embedder) -> bool:
-    """Return whether a chunk has no vector of this model, or its floor isn't known yet."""
-    return bool(store.count_pending(embedder.model_id)) or not has_floor(store, embedder)
-
-
-def is_quick_to_embed(store: IndexStore, embedder: Embedder, pending: int) -> bool:
-    """Return whether embedding so many chunks is due, and takes only a moment."""
-    if not embedder.instant or pending > _MAX_INLINE_CHUNKS:
-        return False
-    return bool(pending) or not has_floor(store, embedder)
-
-
 _PUBLISH_PAUSE_S = 10.0
 """How long a watcher waits before it publishes again what couldn't be published."""
 
@@ -683,18 +605,3 @@ class Publishing:
         """Close what the publisher has opened."""
         if self._publisher is not None:
             self._publisher.close()
-
-
-def has_floor(store: IndexStore, embedder: Embedder) -> bool:
-    """Return whether the index knows the model's floor; nothing needs one where no chunk is stored."""
-    return bool(store.meta(floor_key(embedder.model_id))) or store.is_empty
-
-
-def ensure_floor(store: IndexStore, embedder: Embedder, *, stop: threading.Event | None = None) -> None:
-    """Learn and store the model's floor where the index has none yet.
-
-    Raises:
-        EmbedderError: The embedder failed.
-    """
-    if not has_floor(store, embedder):
-        store.set_meta(floor_key(embedder.model_id), f"{learn_floor(embedder, stop=stop):.4f}", counts=False)

@@ -626,13 +626,24 @@ class IndexStore:
         row = self.database.reader().execute(sql, (model,)).fetchone()
         return int(row[0]) if row else 0
 
-    def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32], *, uid: str = "") -> bool:
         """Store vectors of chunks, except for chunks that were removed meanwhile.
 
         Where the model's stored vectors have another length, they are removed, and all chunks are queued again.
+
+        Args:
+            model: The embedder's id.
+            ids: The chunks.
+            vectors: A row for each chunk.
+            uid: The id of the index that the chunks were read from, if it may have been begun anew since.
+
+        Returns:
+            Whether the index is still that one: in another one, the same numbers are those of other chunks.
         """
         with self.database.transaction() as connection:
-            generation = database.generation_of(connection)
+            current_uid, generation = database.state_of(connection)
+            if uid not in {"", current_uid}:
+                return False
             if self.vector_length(model) not in {0, vectors.shape[1]}:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
@@ -648,6 +659,7 @@ class IndexStore:
             )
             if is_queue_for(connection, model):
                 dequeue_chunks(connection, ids)
+            return True
 
     def meta(self, key: str) -> str:
         """Read a stored value; empty where there is none."""

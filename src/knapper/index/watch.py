@@ -76,21 +76,21 @@ def follow_vault(
             raise
         with feed:
             outcome = engine.refresh(progress=progress)
-            _ = engine.embed(stop=stop)
             # The comparison may have taken minutes: what changed meanwhile is indexed before the heartbeat says that
             # all is current.
             _ = feed.sync()
             taken = feed.waiting()
             if taken and _index_paths(engine, taken, on_change):
                 feed.settle(taken)
-                _ = engine.embed(stop=stop)
-            began = time.monotonic()
+            began, has_failed = time.monotonic(), False
             try:
                 with engine.followed_by(feed):
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
                     on_change(outcome)
-                    has_failed = _follow_changes(engine, feed, on_change, stop)
+                    _follow_changes(engine, feed, on_change, stop)
+            except _ReportsFailed:
+                has_failed = True
             finally:
                 remove_heartbeat(engine.folder)
         if has_failed:
@@ -101,10 +101,15 @@ def follow_vault(
 
 def _follow_changes(
     engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
-) -> bool:
-    """Index reported changes, answer other processes' readers, and write heartbeats; return whether reports failed."""
+) -> None:
+    """Index reported changes, compute their vectors, answer other processes' readers, and write heartbeats.
+
+    Raises:
+        _ReportsFailed: All files have to be compared again.
+    """
     compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
     collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
+    is_embedding = True
     while not stop.wait(pause):
         now = time.monotonic()
         pause = _POLL_S if now < quiet_at else _QUIET_POLL_S
@@ -112,15 +117,11 @@ def _follow_changes(
         if is_beat:
             heartbeat_at = now + _HEARTBEAT_INTERVAL_S
             if not feed.is_intact:
-                return False
+                return
             write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
                 engine.publish(stop=stop)
-        try:
-            is_growing = bool(feed.collect())
-        except RuntimeError:
-            # The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again.
-            return True
+        is_growing = bool(_collect(feed))
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since, pause = collected_since or now, _POLL_S
             continue
@@ -131,30 +132,81 @@ def _follow_changes(
             feed.add(engine.view.root / rules for rules in RULE_FILES)
         if not feed.is_idle:
             quiet_at, pause = now + _QUIET_AFTER_S, _POLL_S
-        elif not is_beat:
+        elif not (is_beat or is_embedding):
             continue  # looking whether the index is whole takes longer than all else
-        _index_waiting(engine, feed, on_change, stop)
-    return False
+        is_embedding = _index_waiting(engine, feed, on_change, stop, is_embedding=is_embedding)
+
+
+class _ReportsFailed(Exception):
+    """The reports have failed, such as at a file's name that isn't valid Unicode: all files are compared again."""
+
+
+def _collect(feed: ChangeFeed) -> int:
+    """Read the reports that have come; return how many concern the vault.
+
+    Raises:
+        _ReportsFailed: They have failed.
+    """
+    try:
+        return feed.collect()
+    except RuntimeError as error:
+        raise _ReportsFailed from error
 
 
 def _index_waiting(
-    engine: Engine, feed: ChangeFeed, on_change: Callable[[RefreshOutcome], None], stop: threading.Event
-) -> None:
-    """Index what waits, if anything does; where another process is writing, it waits for the next time."""
+    engine: Engine,
+    feed: ChangeFeed,
+    on_change: Callable[[RefreshOutcome], None],
+    stop: threading.Event,
+    *,
+    is_embedding: bool,
+) -> bool:
+    """Index what waits, if anything does; where another process is writing, it waits for the next time.
+
+    Args:
+        engine: The index.
+        feed: What was reported.
+        on_change: Called after it was indexed.
+        stop: Ends the watch.
+        is_embedding: Whether vectors are to be computed even where nothing has changed.
+
+    Returns:
+        Whether vectors remain to be computed.
+
+    Raises:
+        _ReportsFailed: All files have to be compared again.
+    """
     feed.add_due_folders()
     # Read before the changes: all that was reported before a question waits already.
     asks, doubts = feed.asks(), feed.doubts
     taken = feed.waiting()
     is_due = any(taken.values()) or bool(asks and taken) or not engine.is_complete
     if is_due and not _index_paths(engine, taken, on_change):
-        return
+        return is_embedding
     feed.settle(taken)
     feed.answer(asks)
-    if is_due:
-        if _has_rules(engine, taken):
-            feed.trust(doubts)
-        # Also for files that other processes indexed.
-        _ = engine.embed(stop=stop)
+    if is_due and _has_rules(engine, taken):
+        feed.trust(doubts)
+    # Also for files that other processes indexed.
+    return (is_due or is_embedding) and _embed(engine, feed, stop)
+
+
+def _embed(engine: Engine, feed: ChangeFeed, stop: threading.Event) -> bool:
+    """Compute vectors, until something is reported at the latest; return whether that was so.
+
+    Raises:
+        _ReportsFailed: All files have to be compared again.
+    """
+    is_reported = False
+
+    def look() -> bool:
+        nonlocal is_reported
+        _ = _collect(feed)
+        is_reported = not feed.is_idle
+        return is_reported
+
+    _ = engine.embed(stop=stop, pauses=look)
+    return is_reported
 
 
 def _index_paths(engine: Engine, touched: Collection[Path], on_change: Callable[[RefreshOutcome], None]) -> bool:

@@ -498,7 +498,7 @@ def vault_status(context: Context) -> VaultStatus:
     """
     status = context.index.status(context.restrict(Filter()))
     is_indexing = context.index.is_being_filled
-    freshness = replace(context.index.check_freshness(context.view.policy), filling=is_indexing)
+    freshness = replace(context.index.check_freshness(context.view.policy), filling=context.index.is_being_written)
     remarks = [*context.notices, *search.freshness_notes(freshness)]
     skipped: list[SkippedFileRow] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped

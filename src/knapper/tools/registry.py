@@ -29,7 +29,7 @@ from typing_extensions import TypedDict, is_typeddict
 from knapper import extras
 from knapper.errors import BadInput, CallerError, KnapError, NotFound
 from knapper.index import database
-from knapper.index.engine import DAMAGE_ERRORS
+from knapper.index.database import DAMAGE_ERRORS
 from knapper.jsontypes import JSONValue, is_list, is_object, object_or_empty, objects_in
 from knapper.tools import answers
 from knapper.tools.context import Context, ToolSelection

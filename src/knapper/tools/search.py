@@ -376,7 +376,7 @@ def freshness_notes(freshness: Freshness, remarks: Sequence[str] = ()) -> list[s
         who, remedy = "", ""
         if freshness.is_published:
             who = ", which the machine with the files does"
-        elif freshness.filling:
+        elif freshness.filling or freshness.deriving:
             who = ", which is being done"
         else:
             remedy = "; run `knap index`"

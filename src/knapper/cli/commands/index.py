@@ -1,6 +1,7 @@
 """Build or update the search index."""
 
 import time
+from contextlib import nullcontext
 
 import click
 
@@ -16,6 +17,8 @@ from knapper.index.refresh import RefreshOutcome
 from knapper.index.status import IndexStatus
 from knapper.tools.context import Context
 
+_EMBED_WAIT_S = 60.0
+"""How long to wait for another process that computes vectors; with a slow model that takes hours."""
 _MANY_CHUNKS = 50_000
 """Passages from which on it's worth naming the extra for many vectors."""
 
@@ -39,7 +42,7 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
     """
     start = time.monotonic()
     with setup.open_vault(global_options) as context:
-        setup.note_if_busy(global_options, context)
+        setup.note_if_busy(global_options, is_busy=context.index.is_being_filled)
         try:
             outcome, embedded, status = _update(global_options, context, full=full, no_embed=no_embed)
         except StorageError as error:
@@ -48,6 +51,7 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
                 raise
             outcome, embedded, status = _update(global_options, context, full=True, no_embed=no_embed)
         failed = context.index.publishing.error
+        is_deriving = bool(status.pending) and context.index.is_deriving
         outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
     summary = indexing.IndexReport(
         outcome=outcome,
@@ -55,6 +59,7 @@ def command(global_options: GlobalOptions, *, full: bool, no_embed: bool) -> Exi
         status=status,
         seconds=time.monotonic() - start,
         is_published=not setup.read_settings(global_options).vault.has_files,
+        is_deriving=is_deriving,
     )
     output.write_either(global_options, summary.as_dict(), summary.text())
     if failed is not None:
@@ -89,9 +94,11 @@ def _update(
     """
     with indexing.show_progress(global_options) as on_progress:
         # Else a second `knap index --full` could clear the index before its vectors are computed and it is counted.
-        with context.index.writing():
+        with context.index.filling() if full else nullcontext():
             outcome = context.index.refresh(full=full, progress=on_progress)
-            embedded = 0 if no_embed else context.index.embed(progress=on_progress, publishes=False)
+            embedded = 0
+            if not no_embed:
+                embedded = context.index.embed(progress=on_progress, publishes=False, wait_s=_EMBED_WAIT_S)
             status = context.index.status(context.restrict(Filter()))
         # Publishing takes as long as a server of others does, so nobody waits for it.
         context.index.publish(progress=on_progress)

@@ -36,7 +36,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
     Earlier changes are indexed first. Press Ctrl-C to stop.
     """
     with setup.open_vault(global_options) as context:
-        setup.note_if_busy(global_options, context)
+        setup.note_if_busy(global_options, is_busy=context.index.is_being_written)
         with indexing.show_progress(global_options) as on_progress:
             first_outcome = context.index.refresh(progress=on_progress)
             context.index.embed(progress=on_progress)

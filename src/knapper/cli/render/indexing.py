@@ -46,6 +46,8 @@ class IndexReport:
     seconds: float
     is_published: bool = False
     """Another machine has the files, and embeds them."""
+    is_deriving: bool = False
+    """Another process is computing vectors."""
 
     def text(self) -> str:
         """Format it for a person."""
@@ -60,6 +62,7 @@ class IndexReport:
             why = ", as the embedding model changed" if self.status.replaced_model else ""
             chunks = pluralize(self.status.pending, "chunk")
             remedy = "`knap index`" + (" on the machine with the files" if self.is_published else "")
+            remedy = "another process is at it; `knap status` counts" if self.is_deriving else remedy
             lines.append(f"{chunks} found by words only until embedded{why}: {remedy}")
         problems = outcome.problems
         if problems:

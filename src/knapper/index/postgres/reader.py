@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.index import database
 from knapper.index.catalog import Catalog
+from knapper.index.deriving import LOCK_WAIT_S
 from knapper.index.documents import Filter
 from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
 from knapper.index.postgres import rows, schema
@@ -384,21 +385,21 @@ class ReaderEngine(Engine):
         outcome = self.mirror.sync(full=full or is_damaged, progress=progress)
         database.remove_damage_mark(self.folder)
         if outcome.indexed >= _MANY_RECORDS:
-            self._derive_names()
+            self._deriver.derive_due_files()
         return outcome
 
-    def _derive_names(self) -> None:
-        """Derive the file of names from the mirror where that is due; without it, they are found by SQLite alone."""
-        from knapper.index.words import postings  # noqa: PLC0415 - only after something was published
-
-        self._derive_alone(lambda: postings.is_due(self.store.database), self._derive_postings)
-
     def embed(
-        self, *, progress: Progress | None = None, stop: threading.Event | None = None, publishes: bool = True
+        self,
+        *,
+        progress: Progress | None = None,
+        stop: threading.Event | None = None,
+        pauses: Callable[[], bool] | None = None,
+        publishes: bool = True,
+        wait_s: float = LOCK_WAIT_S,
     ) -> int:
         """Compute no vectors, as the machine with the files does; derive the file of a large vault's names."""
-        del progress, stop, publishes
-        self._derive_names()
+        del progress, stop, pauses, publishes, wait_s
+        self._deriver.derive_due_files()
         return 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
