@@ -11,8 +11,9 @@ import pytest
 from knapper import extras
 from knapper.cli import main, output
 from knapper.cli.commands import index
-from knapper.index import deriving, refresh
+from knapper.index import refresh
 from knapper.index.engine import Engine
+from knapper.system import private
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def folder(vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]) -> P
 @pytest.fixture
 def filling(folder: Path) -> Generator[None]:
     """Hold the turn to write, as another process does."""
-    with refresh.acquire_process_lock(folder, wait_s=0) as mine:
+    with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0) as mine:
         assert mine
         yield
 
@@ -55,7 +56,7 @@ def test_an_index_that_is_being_filled_is_to_be_waited_for(
 def test_the_status_says_whether_the_index_is_being_filled(
     folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with refresh.acquire_process_lock(folder, wait_s=0):
+    with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0):
         main.run(["-v", str(vault), "status", "--json"])
         while_filled = json.loads(capsys.readouterr().out)
     main.run(["-v", str(vault), "status", "--json"])
@@ -82,7 +83,7 @@ def test_changes_that_are_being_taken_in_are_to_be_waited_for(
     (vault / "New.md").write_text("# New\n", encoding="utf-8")
     capsys.readouterr()
 
-    with refresh.acquire_process_lock(folder, wait_s=0):
+    with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0):
         main.run(["-v", str(vault), "search", "garden", "--json"])
     notes = json.loads(capsys.readouterr().out)["notes"]
 
@@ -101,7 +102,7 @@ def test_a_state_without_the_latest_changes_says_so(
 
     main.run(["-v", str(vault), command])
     after = capsys.readouterr().out
-    with refresh.acquire_process_lock(folder, wait_s=0):
+    with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0):
         main.run(["-v", str(vault), command])
     while_filled = capsys.readouterr().out
 
@@ -140,7 +141,7 @@ def test_indexing_says_that_it_waits_for_another_process(
     held = threading.Event()
 
     def hold() -> None:
-        with refresh.acquire_process_lock(folder, wait_s=0):
+        with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0):
             held.set()
             time.sleep(0.5)
 
@@ -168,7 +169,7 @@ def test_what_makes_links_follow_says_that_it_waits_for_another_process(
     held = threading.Event()
 
     def hold() -> None:
-        with refresh.acquire_process_lock(folder, wait_s=0):
+        with private.acquire_process_lock(folder, refresh.WRITE_LOCK_FILE, wait_s=0):
             held.set()
             time.sleep(1)
 
@@ -217,7 +218,7 @@ def test_nobody_clears_the_index_before_it_is_counted(
     def clear_first(step: Callable[..., object]) -> Callable[..., object]:
         def run(self: Engine, *given: object, **named: object) -> object:
             # A second `knap index --full` that has been waiting for the lock.
-            with refresh.acquire_process_lock(folder, deriving.LOCK_FILE, wait_s=0) as is_acquired:
+            with private.acquire_process_lock(folder, refresh.DERIVING_LOCK_FILE, wait_s=0) as is_acquired:
                 cleared.append(is_acquired)
                 if is_acquired:
                     self.store.clear()
@@ -239,7 +240,7 @@ def test_indexing_reads_what_changed_while_another_process_computes_vectors(
 ) -> None:
     monkeypatch.setattr(index, "_EMBED_WAIT_S", 0.1)
     (vault / "Shed.md").write_text("spades\n")
-    with refresh.acquire_process_lock(folder, deriving.LOCK_FILE, wait_s=0):
+    with private.acquire_process_lock(folder, refresh.DERIVING_LOCK_FILE, wait_s=0):
         code = main.run(["-v", str(vault), "index"])
         shown = capsys.readouterr().out
         main.run(["-v", str(vault), "search", "spades", "--json"])

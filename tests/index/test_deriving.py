@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index import deriving, refresh, watch
+from knapper.index import refresh, watch
 from knapper.index.database import Database
 from knapper.index.engine import Engine
 from knapper.index.refresh import RefreshOutcome
 from knapper.index.search import SearchRequest
 from knapper.index.words import postings
+from knapper.system import private
 from tests.index import worlds
 
 NOTES = {f"{word}.md": f"{word} grows\n" for word in ("apple", "birch", "cedar", "daisy", "elder", "fern")}
@@ -123,7 +124,7 @@ def test_vectors_of_an_index_that_is_begun_anew_meanwhile_are_not_stored(tmp_pat
 
 
 def test_what_comes_before_the_batch_is_embedded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "_BATCH_CHUNKS", 2)
+    monkeypatch.setattr(refresh, "_BATCH_CHUNKS", 2)
     root = worlds.fill(tmp_path / "v", NOTES)
 
     def save(batch: int) -> None:
@@ -161,11 +162,14 @@ def test_vectors_wait_for_a_writer_and_are_dropped_where_that_takes_too_long(
     root = worlds.fill(tmp_path / "v", NOTES)
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.refresh()
-        with monkeypatch.context() as patched, refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
-            patched.setattr(deriving, "_STORE_WAIT_S", 0.1)
+        with (
+            monkeypatch.context() as patched,
+            private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0),
+        ):
+            patched.setattr(refresh, "_STORE_WAIT_S", 0.1)
             refused = engine.embed()
         lasting: list[int] = []
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0):
             thread = threading.Thread(target=lambda: lasting.append(engine.embed()))
             thread.start()
             time.sleep(0.2)
@@ -179,7 +183,7 @@ def test_whoever_waits_to_store_vectors_can_be_stopped(tmp_path: Path) -> None:
     stop = threading.Event()
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.refresh()
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0):
             thread = threading.Thread(target=lambda: engine.embed(stop=stop))
             thread.start()
             time.sleep(0.1)
@@ -210,7 +214,7 @@ def test_the_first_sign_of_life_does_not_wait_for_vectors(tmp_path: Path) -> Non
 
 
 def test_a_watcher_indexes_what_is_saved_between_two_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "_BATCH_CHUNKS", 1)
+    monkeypatch.setattr(refresh, "_BATCH_CHUNKS", 1)
     root = worlds.fill(tmp_path / "v", NOTES)
     stop, left = threading.Event(), list[int]()
 

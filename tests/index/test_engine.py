@@ -18,6 +18,7 @@ from knapper.index.feed import ChangeFeed
 from knapper.index.models.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.refresh import RefreshOutcome, RefreshPhase
 from knapper.index.search import SearchRequest
+from knapper.system import private
 from knapper.vault import files
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
@@ -152,7 +153,7 @@ def test_only_one_process_writes_and_the_other_is_told(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0) as mine:
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0) as mine:
             assert mine
             other = threading.Thread(target=lambda: results.append(engine.freshen().stale))
             results: list[int] = []

@@ -13,7 +13,8 @@ from knapper.index import feed as index_feed
 from knapper.index.database import Database, state_of
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
-from knapper.index.refresh import RefreshOutcome, RefreshPhase, WriteLock
+from knapper.index.refresh import RefreshOutcome, RefreshPhase
+from knapper.system import private
 from tests.index import worlds
 
 
@@ -46,7 +47,7 @@ def test_what_came_and_went_while_another_wrote_is_not_taken_for_there(tmp_path:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
         outcomes: list[int] = []
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0):
             waits = threading.Thread(target=lambda: outcomes.append(engine.refresh_paths([root / "b.md"]).indexed))
             waits.start()
             time.sleep(0.1)
@@ -62,7 +63,7 @@ def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         alone = engine.is_up_to_date([root / "a.md"])
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=0):
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=0):
             beside = engine.is_up_to_date([root / "a.md"])
 
         assert (alone, beside) == (True, False)
@@ -250,7 +251,8 @@ def test_a_search_does_not_stand_in_line_where_it_embeds_nothing(
     with worlds.engine(root, tmp_path / "s", embedder) as engine:
         engine.refresh()
         with ChangeFeed(root, tmp_path / "s") as feed, engine.followed_by(feed):
-            monkeypatch.setattr(refresh, "acquire_process_lock", _not_taken)
+            monkeypatch.setattr(Engine, "is_deriving", False)
+            monkeypatch.setattr(private, "acquire_process_lock", _not_taken)
 
             assert engine.freshen().pending == 1
 
@@ -260,7 +262,7 @@ def _not_taken(*_: object, **__: object) -> object:
 
 
 def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None:
-    line, order = WriteLock(tmp_path), list[str]()
+    line, order = private.FolderLock(tmp_path, refresh.WRITE_LOCK_FILE), list[str]()
     inside, end = threading.Event(), threading.Event()
 
     def first() -> None:
@@ -291,7 +293,7 @@ def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None
 
 
 def test_a_turn_that_another_process_has_is_not_to_be_had(tmp_path: Path) -> None:
-    line = WriteLock(tmp_path)
-    with refresh.acquire_process_lock(tmp_path, wait_s=0), line.acquire(wait_s=0.05) as mine:
+    line = private.FolderLock(tmp_path, refresh.WRITE_LOCK_FILE)
+    with private.acquire_process_lock(tmp_path, refresh.WRITE_LOCK_FILE, wait_s=0), line.acquire(wait_s=0.05) as mine:
         assert not mine
         assert line.is_held

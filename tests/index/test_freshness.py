@@ -20,6 +20,7 @@ from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import RefreshOutcome
 from knapper.index.search import SearchRequest
+from knapper.system import private
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -104,7 +105,7 @@ def test_what_cannot_be_indexed_now_makes_the_answer_stale(tmp_path: Path, reade
         asked = engine if reader == "own" else other
         first = asked.freshen()
         guest = Policy(client="guest", hidden=("Secret/",))
-        with refresh.acquire_process_lock(tmp_path / "s", wait_s=5):
+        with private.acquire_process_lock(tmp_path / "s", refresh.WRITE_LOCK_FILE, wait_s=5):
             saved = dt.datetime.now().astimezone()
             worlds.fill(root, {"Secret/b.md": "omega\n"})
             seen = [asked.freshen(), asked.freshen(policy=guest), asked.freshen()]
@@ -197,7 +198,7 @@ def test_a_report_that_does_not_come_leads_to_a_look_at_the_files(
 ) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with worlds.engine(root, tmp_path / "s") as engine, followed(engine):
-        monkeypatch.setattr(refresh, "make_signal", _never_made)
+        monkeypatch.setattr(private, "make_signal", _never_made)
         worlds.fill(root, {"a.md": "omega\n"})
         freshness = engine.freshen()
 
@@ -223,7 +224,7 @@ def test_lost_reports_are_made_good_by_a_comparison(tmp_path: Path, monkeypatch:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     with ChangeFeed(root, tmp_path / "s") as feed:
         assert feed.sync(10)
-        monkeypatch.setattr(refresh, "make_signal", _made_elsewhere)
+        monkeypatch.setattr(private, "make_signal", _made_elsewhere)
         assert not feed.sync(0.01)
         doubts = feed.doubts
 

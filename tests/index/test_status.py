@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from knapper.cli.render.indexing import render_status
-from knapper.index import deriving, refresh
+from knapper.index import refresh
 from knapper.index.documents import Filter
 from knapper.index.search import SearchRequest
 from knapper.tools.shapes.read import VaultStatus
@@ -57,8 +57,8 @@ def test_a_new_model_replaces_the_vectors_while_search_goes_on(tmp_path: Path, m
         engine.refresh()
         engine.embed()
         alone = engine.status()
-    monkeypatch.setattr(deriving, "_MAX_INLINE_CHUNKS", 0)
-    monkeypatch.setattr(deriving, "_INSTANT_BATCH_CHUNKS", 2)
+    monkeypatch.setattr(refresh, "_MAX_INLINE_CHUNKS", 0)
+    monkeypatch.setattr(refresh, "_INSTANT_BATCH_CHUNKS", 2)
     stop = threading.Event()
 
     def stop_after_a_batch(phase: refresh.RefreshPhase, done: int, total: int) -> None:

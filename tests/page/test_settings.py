@@ -22,6 +22,7 @@ from knapper.server.http import clients, indexing
 from knapper.server.http.app import Mount
 from knapper.server.http.clients import PairingService
 from knapper.server.workers import StopSignal, WorkerThreads
+from knapper.system import private
 from knapper.vault import access
 from tests.agents.scripted import Model
 from tests.agents.test_keys import Ring
@@ -495,7 +496,7 @@ def test_a_first_visit_leads_from_the_index_over_the_model_to_a_question(tmp_pat
 def test_the_first_steps_offer_no_second_indexing_while_one_is_under_way(tmp_path: Path, tab: Page) -> None:
     with serving(tmp_path) as site:
         engine = site.hub.open("").engine
-        with refresh.acquire_process_lock(engine.folder, wait_s=10) as is_held:
+        with private.acquire_process_lock(engine.folder, refresh.WRITE_LOCK_FILE, wait_s=10) as is_held:
             assert is_held
             site.enter(tab)
             card = tab.get_by_role("region", name="First steps")

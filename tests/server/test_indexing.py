@@ -12,12 +12,13 @@ from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.config import ClientSettings
-from knapper.index import deriving, refresh
+from knapper.index import refresh
 from knapper.index.engine import Engine
 from knapper.index.refresh import Progress, RefreshOutcome
 from knapper.server.http import indexing
 from knapper.server.http.app import Mount
 from knapper.server.workers import WorkerThreads
+from knapper.system import private
 from knapper.vault import access
 from tests.server import apps, contracts
 from tests.server.apps import World
@@ -129,7 +130,7 @@ def test_a_server_that_stops_ends_a_refresh(tmp_path: Path, monkeypatch: pytest.
 def test_an_index_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with apps.world(tmp_path) as world, world.client(None, mounted(world)) as client:
         engine = world.hub.open("v").engine
-        with refresh.acquire_process_lock(engine.folder, wait_s=1):
+        with private.acquire_process_lock(engine.folder, refresh.WRITE_LOCK_FILE, wait_s=1):
             monkeypatch.setattr(Engine, "refresh", partialmethod(Engine.refresh, wait_s=0.1))
             told = follow(client, client.post("/index").json()["job_id"])
 
@@ -193,7 +194,7 @@ def test_nobody_clears_the_index_before_a_refresh_counts_it(tmp_path: Path, monk
     embed = Engine.embed
 
     def clear_first(self: Engine, *, progress: Progress, stop: threading.Event, publishes: bool = True) -> int:
-        with refresh.acquire_process_lock(self.folder, deriving.LOCK_FILE, wait_s=0) as is_acquired:
+        with private.acquire_process_lock(self.folder, refresh.DERIVING_LOCK_FILE, wait_s=0) as is_acquired:
             cleared.append(is_acquired)
             if is_acquired:
                 self.store.clear()

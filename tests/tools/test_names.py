@@ -8,6 +8,7 @@ import pytest
 
 from knapper.config import ClientSettings
 from knapper.index import engine, refresh
+from knapper.system import private
 from knapper.tools import files
 from knapper.tools.context import Context
 from knapper.vault import access
@@ -231,7 +232,7 @@ def test_nothing_is_changed_by_a_name_while_the_index_may_lack_another_note_of_i
     with vault.open() as context:
         _ = context.index.refresh()
         worlds.fill(vault.root, {"Other/Internal links.md": "second\n"})
-        with refresh.acquire_process_lock(context.index.folder, wait_s=0):
+        with private.acquire_process_lock(context.index.folder, refresh.WRITE_LOCK_FILE, wait_s=0):
             by_name = opened.call(context, "append_to_file", path="Internal links", content="x")
             by_path = opened.call(context, "append_to_file", path=LINKS, content="x")
 

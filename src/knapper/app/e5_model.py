@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from knapper.index import deriving
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from knapper.config import Settings
     from knapper.index.models.e5 import ModelRecord
     from knapper.index.store import IndexStore
@@ -84,6 +84,17 @@ def read_record(folder: Path) -> ModelRecord:
     return e5.read_record(folder)
 
 
+def _sample_texts(store: IndexStore, limit: int) -> tuple[int, Sequence[str]]:
+    """Return how many chunks there are, and what is embedded of some of them, evenly spread."""
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - 60 ms for the parser
+
+    connection = store.database.reader()
+    ids = [int(i) for (i,) in connection.execute("SELECT id FROM chunks ORDER BY id")]
+    chosen = [ids[place * len(ids) // limit] for place in range(limit)] if len(ids) > limit else ids
+    rows = store.rows(chosen)
+    return len(ids), [embedding_text(row.title, row.path, row.text) for row in rows]
+
+
 def measure_time(store: IndexStore, folder: Path) -> EmbedTime | None:
     """Embed some passages with a model that is made, and return the time for all; None where there are none.
 
@@ -92,7 +103,7 @@ def measure_time(store: IndexStore, folder: Path) -> EmbedTime | None:
     """
     from knapper.index.models import e5  # noqa: PLC0415 - as above
 
-    count, texts = deriving.sample_texts(store, _SAMPLE)
+    count, texts = _sample_texts(store, _SAMPLE)
     if not texts:
         return None
     embedder = e5.E5Embedder(folder)
@@ -111,7 +122,7 @@ def estimate_time(store: IndexStore) -> EmbedTime | None:
     """
     from knapper.index.models.e5 import count_tokens, tokens_per_second  # noqa: PLC0415 - as above
 
-    count, texts = deriving.sample_texts(store, _SAMPLE)
+    count, texts = _sample_texts(store, _SAMPLE)
     if not texts:
         return None
     per_second = tokens_per_second() * len(texts) / sum(map(count_tokens, texts))

@@ -18,14 +18,14 @@ from knapper.errors import ConflictError, StorageError
 from knapper.index import database, refresh, status
 from knapper.index.catalog import Catalog
 from knapper.index.database import DAMAGE_ERRORS
-from knapper.index.deriving import LOCK_WAIT_S, Deriver
 from knapper.index.documents import Filter, FilterMasks
 from knapper.index.graph import Graph
 from knapper.index.models.base import Embedder, EmbedderError
-from knapper.index.refresh import Freshness, Publishing, RefreshOutcome, RefreshPlan, WriteLock
+from knapper.index.refresh import LOCK_WAIT_S, Deriver, Freshness, Publishing, RefreshOutcome, RefreshPlan
 from knapper.index.status import IndexStatus
 from knapper.index.store import IndexStore
 from knapper.system import arrays
+from knapper.system.private import FolderLock
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -113,7 +113,7 @@ class Engine:
         self._searcher: Searcher | None = None
         self._lock = threading.Lock()
         self._inline_refresh_lock = threading.Lock()
-        self._write_lock = WriteLock(folder)
+        self._write_lock = FolderLock(folder, refresh.WRITE_LOCK_FILE)
         self._deriver = Deriver(self.store, folder, self._write_lock)
         self._names_valid_until = 0.0
         self._feed: ChangeFeed | None = None

@@ -19,7 +19,6 @@ from typing import Final, Self
 from watchfiles._rust_notify import RustNotify  # documented for direct use: `watch` can only wait, and not look
 from watchfiles.main import _default_force_polling  # pyright: ignore[reportPrivateUsage]
 
-from knapper.index import refresh
 from knapper.index.refresh import ASK_PREFIX, RULE_FILES, SIGNAL_FOLDER, SYNC_PREFIX
 from knapper.system import private
 
@@ -134,7 +133,7 @@ class ChangeFeed:
             if not self._is_prompt or self.is_doubtful or time.monotonic() < self._muted_until:
                 return False
             signal = self._signals / f"{SYNC_PREFIX}{os.getpid()}-{next(self._numbers)}"
-            if not refresh.make_signal(signal):
+            if not private.make_signal(signal):
                 return False
             try:
                 pause, deadline = _FIRST_LOOK_S, time.monotonic() + wait_s
@@ -149,7 +148,7 @@ class ChangeFeed:
                 # The system's reports have failed; the watcher meets the same error, and starts over.
                 return False
             finally:
-                refresh.remove_signal(signal)
+                private.remove_signal(signal)
             if not is_heard:
                 # Reports were lost, or come late: the watcher compares all files once.
                 self._muted_until = time.monotonic() + _MUTE_S
@@ -256,7 +255,7 @@ class ChangeFeed:
         with self._lock:
             self._asks.difference_update(asks)
         for ask in asks:
-            refresh.remove_signal(ask)
+            private.remove_signal(ask)
 
     def close(self) -> None:
         """End the reports."""

@@ -12,9 +12,13 @@ import os
 import secrets
 import stat
 import sys
+import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from knapper.errors import ConflictError, StorageError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -221,6 +225,117 @@ def file_lock(file: Path, *, timeout_s: float = -1, poll_s: float = 0.05) -> Bas
     from filelock import FileLock  # noqa: PLC0415 - 15 ms that only a write should cost
 
     return FileLock(file, timeout=timeout_s, mode=FILE_MODE, thread_local=False, poll_interval=poll_s)
+
+
+class FolderLock:
+    """A lock of an index, among the threads of this process and among processes."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Use the file *name* in an index's *folder*."""
+        self._folder = folder
+        self._name = name
+        self._thread_lock = threading.Lock()
+        self._owner = 0  # the thread that holds it
+
+    @contextlib.contextmanager
+    def acquire(self, *, wait_s: float) -> Generator[bool]:
+        """Hold the lock for the block; within it, the same thread gets it again at once.
+
+        Args:
+            wait_s: How long to wait for another thread or process, in seconds; negative waits without limit.
+
+        Yields:
+            Whether the lock was acquired.
+
+        Raises:
+            StorageError: The folder can't be written.
+        """
+        if self._owner == threading.get_ident():
+            yield True
+            return
+        deadline = time.monotonic() + wait_s
+        # Threads first, then processes: only one thread of this process competes for the file lock.
+        if not self._thread_lock.acquire(timeout=wait_s if wait_s >= 0 else -1):
+            yield False
+            return
+        try:
+            # Both waits share one deadline.
+            with acquire_process_lock(
+                self._folder, self._name, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
+            ) as is_acquired:
+                self._owner = threading.get_ident() if is_acquired else 0
+                yield is_acquired
+        finally:
+            self._owner = 0
+            self._thread_lock.release()
+
+    @contextlib.contextmanager
+    def hold(self, *, wait_s: float) -> Generator[None]:
+        """Hold the lock for the block, as `acquire` does.
+
+        Raises:
+            ConflictError: Others held it for all of this time.
+            StorageError: The folder can't be written.
+        """
+        with self.acquire(wait_s=wait_s) as is_acquired:
+            if not is_acquired:
+                raise ConflictError(
+                    f"another process is writing the index {self._folder}",
+                    hint="wait for it to end; `knap status` shows how far it is",
+                )
+            yield
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the lock is held right now; false where the folder can't be locked."""
+        if self._owner:
+            return True
+        try:
+            with self.acquire(wait_s=0) as is_acquired:
+                return not is_acquired
+        except StorageError:
+            return False
+
+
+@contextlib.contextmanager
+def acquire_process_lock(folder: Path, name: str, *, wait_s: float) -> Generator[bool]:
+    """Hold the lock among processes for the block, as `FolderLock.acquire` does.
+
+    Raises:
+        StorageError: The folder can't be written.
+    """
+    from filelock import Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
+
+    lock = file_lock(folder / name)
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
+        yield False
+        return
+    except OSError as error:
+        raise StorageError(
+            f"the index {folder} can't be locked: {error.strerror}",
+            hint="check the folder's permissions and free space",
+        ) from error
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def make_signal(file: Path) -> bool:
+    """Make a signal file; return whether that was possible: the disk may be full, or the folder gone."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
+
+
+def remove_signal(file: Path) -> None:
+    """Remove a signal file, where that is possible; an old one does no harm."""
+    with contextlib.suppress(OSError):
+        file.unlink(missing_ok=True)
 
 
 def has_modes(system: str = os.name) -> bool:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError, StorageError
 from knapper.index import database
 from knapper.index.catalog import Catalog
-from knapper.index.deriving import LOCK_WAIT_S
 from knapper.index.documents import Filter
 from knapper.index.engine import USUAL_FUSION, Engine, RankFusion
 from knapper.index.postgres import rows, schema
@@ -25,7 +24,7 @@ from knapper.index.postgres.connection import UNREACHABLE, PostgresServer
 from knapper.index.postgres.rows import decode_chunk
 from knapper.index.postgres.schema import TableState
 from knapper.index.postgres.snapshot import PublishedSnapshots, PublishedState
-from knapper.index.refresh import Freshness, Progress, RefreshOutcome
+from knapper.index.refresh import LOCK_WAIT_S, Freshness, Progress, RefreshOutcome
 from knapper.index.status import IndexStatus
 from knapper.vault import files as vault_files
 from knapper.vault import paths, walk
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 
     from knapper.index.models.base import Embedder
     from knapper.index.postgres.connection import Session
-    from knapper.index.refresh import WriteLock
     from knapper.index.snapshot import SnapshotCache
     from knapper.index.store import IndexStore
+    from knapper.system.private import FolderLock
     from knapper.vault.access import Policy
     from knapper.vault.parser import Note
 
@@ -64,7 +63,7 @@ def no_files_error(vault: str, writer: str = "") -> RefusedError:
 class Mirror:
     """The records of a published vault in a local index; safe to use from any thread and several processes."""
 
-    def __init__(self, server: PostgresServer, store: IndexStore, lock: WriteLock) -> None:
+    def __init__(self, server: PostgresServer, store: IndexStore, lock: FolderLock) -> None:
         """Mirror *server* in *store*, whose write lock is *lock*."""
         self.server = server
         self.store = store
