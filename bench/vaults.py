@@ -9,7 +9,7 @@ from pathlib import Path
 from knapper.app.vault import open_embedder
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
-from knapper.index.models.base import EmbedderSettings
+from knapper.index.models.base import Embedder, EmbedderSettings
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 
@@ -17,10 +17,14 @@ DEFAULT_EMBEDDER = EmbedderSettings()
 
 
 @contextmanager
-def opened(vault: Path, folder: Path, embedder: EmbedderSettings = DEFAULT_EMBEDDER) -> Generator[Engine]:
+def opened(vault: Path, folder: Path, embedder: EmbedderSettings | Embedder = DEFAULT_EMBEDDER) -> Generator[Engine]:
     """Open the index of *vault* that is kept in *folder*."""
     view = View.open(vault.resolve(), Policy(client="owner"))
-    with Engine(folder, view, open_embedder=lambda: open_embedder(embedder)) as engine:
+
+    def open_it() -> Embedder | None:
+        return open_embedder(embedder) if isinstance(embedder, EmbedderSettings) else embedder
+
+    with Engine(folder, view, open_embedder=open_it) as engine:
         yield engine
 
 

@@ -270,3 +270,22 @@ def test_an_edit_does_not_wait_for_derived_files(tmp_path: Path, monkeypatch: py
     assert (saved, wrong) == ([(1, True)], "")
     assert (tmp_path / "s" / named).is_file()
     assert [hit.row.note for hit in found.hits] == ["birch.md"]
+
+
+def test_an_edit_does_not_wait_for_the_file_that_follows_a_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", NOTES)
+    taken: list[float] = []
+    with worlds.engine(root, tmp_path / "s") as engine, worlds.engine(root, tmp_path / "s") as other:
+
+        def save(*_: object, **__: object) -> None:
+            began = time.monotonic()
+            worlds.fill(root, {"birch.md": "birch withers\n"})
+            other.refresh_paths([root / "birch.md"])
+            taken.append(time.monotonic() - began)
+
+        monkeypatch.setattr(refresh.Deriver, "derive_postings", save)
+        engine.refresh()
+
+    assert [took < 0.5 for took in taken] == [True]

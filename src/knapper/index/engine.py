@@ -190,25 +190,31 @@ class Engine:
         with self._write_lock.hold(wait_s=wait_s):
             if full:
                 self.publishing.takes_over = True
-                return self._rebuild(progress)
-            refresh.check_not_emptied(self.view.root, self.store.count_files)
-            damage = self.damage or (self._find_damage() if check else "")
-            if not damage:
-                try:
-                    outcome = self._refresh_all(progress)
-                except (*DAMAGE_ERRORS, StorageError) as error:
-                    is_known = database.is_damage(error)
-                    damage = database.describe_damage(error) if is_known else self._damage_behind(error)
-                    if not damage:
-                        raise
-                else:
-                    if not (damage := self.damage):
-                        self._deriver.derive_postings()
-                        return outcome
-            outcome = self._rebuild(progress)
-            outcome.was_damaged = True
-            outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
-            return outcome
+                outcome = self._rebuild(progress)
+            else:
+                refresh.check_not_emptied(self.view.root, self.store.count_files)
+                outcome = self._refresh_or_rebuild(self.damage or (self._find_damage() if check else ""), progress)
+        # Not under the lock, as edits would wait for it.
+        self._deriver.derive_postings()
+        return outcome
+
+    def _refresh_or_rebuild(self, damage: str, progress: Progress | None) -> RefreshOutcome:
+        """Index all changed files, or the whole vault anew where the index is damaged; under the write lock."""
+        if not damage:
+            try:
+                outcome = self._refresh_all(progress)
+            except (*DAMAGE_ERRORS, StorageError) as error:
+                is_known = database.is_damage(error)
+                damage = database.describe_damage(error) if is_known else self._damage_behind(error)
+                if not damage:
+                    raise
+            else:
+                if not (damage := self.damage):
+                    return outcome
+        outcome = self._rebuild(progress)
+        outcome.was_damaged = True
+        outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
+        return outcome
 
     def filling(self, *, wait_s: float = 60.0) -> AbstractContextManager[None]:
         """Keep others from filling the index for a block, in which this thread may call `refresh` and `embed`.
@@ -246,9 +252,7 @@ class Engine:
         self.store.clear()
         database.remove_damage_mark(self.folder)
         self.store.database.trust()
-        outcome = self._refresh_all(progress)
-        self._deriver.derive_postings()
-        return outcome
+        return self._refresh_all(progress)
 
     def _refresh_all(self, progress: Progress | None) -> RefreshOutcome:
         """Compare the whole vault with the index, and take in what changed."""
@@ -638,6 +642,7 @@ class Engine:
                     is_small = self.store.count_files() <= _MAX_INLINE_FILES
                     if is_small:
                         _ = self._rebuild(None)
+                        self._deriver.derive_postings()
                     return is_small
                 if is_acquired:
                     self._carry_out(plan, None, whole=whole)
