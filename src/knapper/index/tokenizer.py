@@ -139,7 +139,33 @@ _IGNORABLE = re.compile(
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
     "\u0640\u064b-\u065f\u0670]"  # Arabic vowels, and the line that stretches words
 )
-_SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
+_PLAIN_LETTERS: Final = {
+    **dict.fromkeys("ßẞ", "ss"),
+    **dict.fromkeys("æÆǽǼ", "ae"),
+    **dict.fromkeys("œŒ", "oe"),
+    **dict.fromkeys("øØǿǾ", "o"),
+    **dict.fromkeys("łŁ", "l"),
+    **dict.fromkeys("đĐðÐ", "d"),
+    **dict.fromkeys("þÞ", "th"),
+    **dict.fromkeys("ħĦ", "h"),
+    "\u0131": "i",  # without a dot
+    **dict.fromkeys("ёЁ", "\u0435"),  # Russian: without its dots
+    **dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627"),  # Arabic: alef without hamza or madda
+    "\u0629": "\u0647",  # teh marbuta: heh
+    **dict.fromkeys("\u0649\u06cc", "\u064a"),  # alef maksura and Farsi yeh: yeh
+    "\u06a9": "\u0643",  # keheh: kaf
+}
+"""Letters that people type in a plainer form, and that FTS5 keeps apart.
+
+Source: ``ASCIIFoldingFilter``, ``ArabicNormalizer`` and ``PersianNormalizer`` of Lucene.
+"""
+_FOLDED_LETTER = re.compile(
+    f"[{''.join(_PLAIN_LETTERS)}"
+    "\u0386\u0388-\u0390\u03aa-\u03b0\u03ca-\u03ce\u1f00-\u1fff]"  # Greek with accents, which capitals don't have
+)
+_SPECIAL = re.compile(
+    "|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE, _FOLDED_LETTER))
+)
 """Anything that `segment` changes, but for the form of letters with marks."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _QUOTES_AND_CONTROLS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
@@ -187,14 +213,15 @@ def segment(text: str) -> str:
     """Prepare text for the full-text index.
 
     ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that single
-    ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks.
+    ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks, and is
+    spelled with plain letters: *Straße* becomes *Strasse*.
     """
     if text.isascii():
         return text
-    # One look for three kinds of characters, as most texts have none of them.
+    # One look for all kinds of characters, as many texts have none of them.
     if not _SPECIAL.search(text):
         return unicodedata.normalize("NFC", text)
-    return _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
+    return _UNSPACED_RUN.sub(_space_out_run, fold_letters(fold_forms(text)))
 
 
 def parse_query(query: str) -> Query:
@@ -202,8 +229,8 @@ def parse_query(query: str) -> Query:
 
     Returns:
         The query; empty where *query* contains no indexable word. A quote that isn't closed counts as
-        a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
-        nothing is an operator: it is a pasted passage.
+        a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than
+        ``MAX_QUESTION_WORDS`` words nothing is an operator: it is a pasted passage.
     """
     text = fold_forms(replace_surrogates(query)).translate(_QUOTES_AND_CONTROLS)
     if len(text.split()) > MAX_QUESTION_WORDS:
@@ -247,6 +274,16 @@ def fold_forms(text: str) -> str:
     if _VARIANT_FORMS.search(text):
         text = _VARIANT_FORMS.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text)
     return _IGNORABLE.sub("", unicodedata.normalize("NFC", text))
+
+
+def fold_letters(text: str) -> str:
+    """Spell letters such as *ß*, *ø* and *ł* as people do whose keyboard lacks them."""
+    return text if text.isascii() else _FOLDED_LETTER.sub(_plain_letter, text)
+
+
+def _plain_letter(match: re.Match[str]) -> str:
+    letter = match.group()
+    return _PLAIN_LETTERS.get(letter) or unicodedata.normalize("NFD", letter)[0]
 
 
 def _bigrams(run: str) -> Iterator[str]:
@@ -294,7 +331,15 @@ def _word_terms(word: str) -> Iterator[Term]:
         yield from _phrase_terms(part[at:], prefix=prefix and part is parts[-1])
 
 
-_TEXT_WORD = re.compile(r"[^\W_][^\W_\u0300-\u036f]*(?:[\u0300-\u036f]+[^\W_]*)*")
+_MARKS: Final = (
+    "\u00ad\u0300-\u036f\u0483-\u0487\u200c\u200d"  # accents, soft hyphen, joiners
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"  # Arabic vowels
+    "\u0900-\u0963\u0971-\u0dff\u0f71-\u0fbc"  # India's scripts, Sinhala and Tibetan, but for the full stop
+)
+"""Marks of the scripts that separate words, which ``\\w`` doesn't have."""
+TEXT_WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+"""A word of a text, with its marks."""
 MAX_MATCHES = 200
 """Most places of a text that are marked."""
 
@@ -336,26 +381,32 @@ def _word_matches(terms: Sequence[Term], text: str, stemmer: "Stemmer") -> Itera
         stem
         for (term, part), found in zip(spaced, stemmer.stems(words), strict=True)
         if term.prefix and term.text.endswith(part)
-        for stem in (*found, _plain_form(part))
+        for stem in (*found, plain_form(part))
     )
     # Only words with the first letter of one that is looked for are stemmed, which is slow for a whole text.
     letters = {stem[0] for stem in (*stems, *prefixes) if stem}
     candidates = [
         (match.span(), plain)
-        for match in _TEXT_WORD.finditer(text)
-        if (plain := _plain_form(match.group())) and plain[0] in letters
+        for match in TEXT_WORD.finditer(text)
+        if (plain := plain_form(match.group())) and plain[0] in letters
     ]
     for (span, plain), found in zip(candidates, stemmer.stems([plain for _, plain in candidates]), strict=True):
         if stems.intersection(found) or (prefixes and plain.startswith(prefixes)):
             yield span
 
 
-def _plain_form(word: str) -> str:
-    """Return a word as the full-text index spells it: small letters without marks."""
+def plain_form(word: str) -> str:
+    """Return a word as the full-text index spells it: small letters, those of Latin and Greek without accents."""
     if word.isascii():
         return word.lower()
-    decomposed = unicodedata.normalize("NFKD", fold_forms(word).lower())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    return "".join(map(_plain_character, fold_letters(fold_forms(word)).lower()))
+
+
+def _plain_character(character: str) -> str:
+    base = unicodedata.normalize("NFD", character)[0]
+    if base.isascii():
+        return base
+    return "" if "\u0300" <= character <= "\u036f" else character
 
 
 def without_run_ends(stems: Sequence[str]) -> list[str]:

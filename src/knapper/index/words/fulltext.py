@@ -79,7 +79,8 @@ def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> 
 
 def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     """Return each word with its number of repetitions in any form; the first form is used for all."""
-    return _repeated_words(query.content, Counter(stemmer.stems([query.plain])[0]), stemmer)
+    plain = tokenizer.fold_letters(query.plain)
+    return _repeated_words(query.content, Counter(stemmer.stems([plain])[0]), stemmer)
 
 
 def _repeated_words(terms: Sequence[Term], repeats: Mapping[str, int], stemmer: Stemmer) -> list[QueryWord]:
@@ -109,13 +110,14 @@ class _ReadQuery:
     @classmethod
     def of(cls, query: Query, stemmer: Stemmer) -> _ReadQuery:
         """Stem a query's words."""
-        plain = stemmer.stems([query.plain])[0]
+        text = tokenizer.fold_letters(query.plain)
+        plain = stemmer.stems([text])[0]
         repeats = Counter(plain)
         every = content = _repeated_words(query.words, repeats, stemmer)
         if query.content != query.words:
             content = _repeated_words(query.content, repeats, stemmer)
-        segmented = tokenizer.segment(query.plain)
-        stems = plain if segmented == query.plain else stemmer.stems([segmented])[0]
+        segmented = tokenizer.segment(text)
+        stems = plain if segmented == text else stemmer.stems([segmented])[0]
         return cls(query=query, stems=tokenizer.without_run_ends(stems), content=content, every=every)
 
 
