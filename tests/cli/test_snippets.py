@@ -29,6 +29,15 @@ def test_words_leave_out_what_is_excluded() -> None:
         ("was ist das für ein Brot", "das Brot, ein Brot für was", "das [Brot], ein [Brot] für was"),
         ("what's IT", "what it is: IT", "what [it] is: [IT]"),
         ("日本", "これは日本語です", "これは[日本]語です"),
+        ("東京の寿司", "東京都庁の寿司屋", "[東京]都庁[の寿司]屋"),
+        ("猫 docker", "猫とDockerコンテナ", "[猫]と[Docker]コンテナ"),
+        ("มะเขือเทศ", "รดน้ำมะเขือเทศทุกเย็น", "รดน้ำ[มะเขือเทศ]ทุกเย็น"),
+        ("dvorak", "von Dvořák", "von [Dvořák]"),
+        ("STRASSE", "in der Straße", "in der [Straße]"),
+        ("efficient", "an eﬃcient way", "an [eﬃcient] way"),
+        ("हिन्दी", "यह हिन्दी में", "यह [हिन्दी] में"),
+        ("محمد", "then مُحَمَّد came", "then [مُحَمَّد] came"),
+        ("parse user", "parse_user_input", "[parse]_[user]_input"),
         ("", "nothing", "nothing"),
     ],
 )
@@ -58,6 +67,14 @@ def test_a_snippet_shows_the_word_that_was_asked_for() -> None:
     assert "needle" in snippet
     assert snippet.startswith("…")
     assert snippet.endswith("…")
+
+
+def test_a_snippet_shows_where_most_of_the_words_stand() -> None:
+    text = "water alone " + "before " * 60 + "water the tomatoes daily " + "after " * 60
+
+    snippet = notes.cut_snippet(text, notes.query_words("tomatoes water daily"), 80)
+
+    assert "water the tomatoes daily" in snippet
 
 
 def test_what_a_terminal_would_obey_is_taken_out() -> None:

@@ -120,7 +120,7 @@ MAX_QUERY_WORDS = 128
 MAX_QUESTION_WORDS = 32
 """Words of a typed query; a longer one is treated as a pasted passage."""
 
-_UNSPACED_RUN = re.compile(
+UNSPACED_RUN = re.compile(
     "["
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
     "\u0e81-\u0ecd\u0edc-\u0edf"  # Lao
@@ -164,7 +164,7 @@ _FOLDED_LETTER = re.compile(
     "\u0386\u0388-\u0390\u03aa-\u03b0\u03ca-\u03ce\u1f00-\u1fff]"  # Greek with accents, which capitals don't have
 )
 _SPECIAL = re.compile(
-    "|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE, _FOLDED_LETTER))
+    "|".join(part.pattern.removesuffix("+") for part in (UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE, _FOLDED_LETTER))
 )
 """Anything that `segment` changes, but for the form of letters with marks."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
@@ -221,7 +221,7 @@ def segment(text: str) -> str:
     # One look for all kinds of characters, as many texts have none of them.
     if not _SPECIAL.search(text):
         return unicodedata.normalize("NFC", text)
-    return _UNSPACED_RUN.sub(_space_out_run, fold_letters(fold_forms(text)))
+    return UNSPACED_RUN.sub(_space_out_run, fold_letters(fold_forms(text)))
 
 
 def parse_query(query: str) -> Query:
@@ -305,7 +305,7 @@ def _phrase_terms(text: str, *, prefix: bool) -> Iterator[Term]:
         stop -= 1
     text = text[:stop]
     words = segment(text).split()
-    last = _UNSPACED_RUN.findall(text[-2:])
+    last = UNSPACED_RUN.findall(text[-2:])
     if last and text.endswith(last[-1]):
         # The run may continue in the note: there its last character is part of a pair, and not a word by itself.
         words, prefix = (words, True) if len(last[-1]) == 1 else (words[:-1], prefix)
@@ -318,10 +318,10 @@ def _word_terms(word: str) -> Iterator[Term]:
         yield Term(text=word)
         return
     prefix = word.endswith("*")
-    parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or _UNSPACED_RUN.search(part)] or [word]
+    parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or UNSPACED_RUN.search(part)] or [word]
     for part in parts:
         at = 0
-        for run in _UNSPACED_RUN.finditer(part):
+        for run in UNSPACED_RUN.finditer(part):
             yield from _phrase_terms(part[at : run.start()], prefix=False)
             run_text = run.group()
             yield from (Term(text=pair) for pair in _bigrams(run_text))
@@ -336,8 +336,9 @@ _MARKS: Final = (
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"  # Arabic vowels
     "\u0900-\u0963\u0971-\u0dff\u0f71-\u0fbc"  # India's scripts, Sinhala and Tibetan, but for the full stop
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3"  # Thai to Khmer
 )
-"""Marks of the scripts that separate words, which ``\\w`` doesn't have."""
+"""Marks of letters, which ``\\w`` doesn't have."""
 TEXT_WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 """A word of a text, with its marks."""
 MAX_MATCHES = 200
@@ -365,7 +366,7 @@ def find_matches(query: Query, text: str, stemmer: "Stemmer") -> list[tuple[int,
 
 def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, int]]:
     """Yield where the runs of a query stand in scripts that don't separate words."""
-    for part in {part for term in terms for part in term.text.split() if _UNSPACED_RUN.fullmatch(part)}:
+    for part in {part for term in terms for part in term.text.split() if UNSPACED_RUN.fullmatch(part)}:
         at = text.find(part)
         while at >= 0:
             yield at, at + len(part)
@@ -374,7 +375,7 @@ def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, i
 
 def _word_matches(terms: Sequence[Term], text: str, stemmer: "Stemmer") -> Iterator[tuple[int, int]]:
     """Yield the words whose stem is one of the query's, or begins with a prefix of it."""
-    spaced = [(term, part) for term in terms for part in term.text.split() if not _UNSPACED_RUN.search(part)]
+    spaced = [(term, part) for term in terms for part in term.text.split() if not UNSPACED_RUN.search(part)]
     words = [part for _, part in spaced]
     stems = {stem for found in stemmer.stems(words) for stem in found}
     prefixes = tuple(
