@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from knapper.index.documents import Filter, PropertyTest
 from knapper.index.engine import Engine
 from knapper.index.models.base import EmbedderError, EmbedderUnavailable
-from knapper.index.search import OpenNote, SearchRequest
+from knapper.index.search import OpenNote, SearchMode, SearchRequest
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -76,6 +76,35 @@ def test_a_mistyped_title_is_found_and_the_correction_is_said(engine: Engine) ->
 
     assert answer.hits[0].row.note == "Projects/Rocket.md"
     assert answer.remarks == ("no note holds it as typed: searched for 'rocket' for 'rockett'",)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+def test_a_word_that_no_note_holds_is_taken_for_the_beginning_of_one(tmp_path: Path, mode: SearchMode) -> None:
+    vault = {"Log.md": "the build at 3f2a9bc7d1 raises InvalidInputError\n", "Shop.md": "iPhone15を買う\n"}
+    engine = worlds.engine(worlds.fill(tmp_path / "v", vault), tmp_path / "s", worlds.WordEmbedder())
+    engine.refresh()
+    engine.embed()
+
+    answers = {
+        text: engine.search(SearchRequest(text=text, mode=mode)) for text in ("3f2a9b", "invalidinput", "iPhone")
+    }
+
+    assert [answer.hits[0].row.note for answer in answers.values()] == ["Log.md", "Log.md", "Shop.md"]
+    assert answers["iPhone"].remarks == ("no note holds it as typed: searched for words that begin with 'iPhone'",)
+
+
+def test_meaning_alone_looks_for_no_beginnings(engine: Engine) -> None:
+    assert engine.search(SearchRequest(text="keros", mode="semantic")).remarks == ()
+
+
+def test_a_word_beside_one_that_is_known_is_no_beginning(engine: Engine) -> None:
+    assert "Projects/Rocket.md" not in found(engine, "boat keros", mode="keyword")
+
+
+def test_beginnings_are_looked_for_only_in_notes_that_may_be_found(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="keros", mode="keyword", where=Filter(folders=("Recipes",))))
+
+    assert (answer.hits, answer.remarks) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,8 @@ class SearchResult:
     """Which of the ranking's own limits were reached, for those who want to know how it came about."""
     related: tuple[RelatedHit, ...] = ()
     """Related notes instead of hits, where these were requested."""
+    query: Query = field(default_factory=Query)
+    """What was looked for, with corrections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +389,13 @@ class Searcher:
         ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
         hits = _read_query_hits(snapshot, prepared, ranking)
         nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest()))[:MAX_NEAREST]
-        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
+        return SearchResult(
+            hits=hits,
+            nearest=nearest,
+            remarks=tuple(prepared.remarks),
+            limits=tuple(prepared.limits),
+            query=prepared.query,
+        )
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
         """Return the notes related to a query and an open note, without that note, best first."""
@@ -483,6 +491,8 @@ class Searcher:
     def _parse_query(self, snapshot: IndexSnapshot, request: SearchRequest) -> tuple[Query, float, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
 
+        Where all are unknown and none resembles one, they are taken for the beginnings of words.
+
         Returns:
             The query; the share of its words that the client's part of the vault knows; and the remark.
         """
@@ -493,7 +503,11 @@ class Searcher:
         count = len(query.content)
         known = 1 - sum(term.text in unknown for term in query.content) / count if count else 1.0
         if not replacements:
-            return query, known, ""
+            begun = query.as_beginnings(unknown) if unknown and request.mode != "semantic" else None
+            if begun is None or not snapshot.keyword(begun, request.where, limit=1):
+                return query, known, ""
+            shown_words = ", ".join(f"'{term.text}'" for term in begun.content[:_MAX_SHOWN_WORDS])
+            return begun, 1.0, f"no note holds it as typed: searched for words that begin with {shown_words}"
         # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():

@@ -3,8 +3,8 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import add
@@ -120,6 +120,9 @@ MAX_QUERY_WORDS = 128
 MAX_QUESTION_WORDS = 32
 """Words of a typed query; a longer one is treated as a pasted passage."""
 
+_MIN_BEGINNING_CHARS: Final = 3
+"""Of a word that no note holds, and by which longer ones are looked for; a shorter one begins too many others."""
+
 UNSPACED_RUN = re.compile(
     "["
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
@@ -207,6 +210,16 @@ class Query:
     """Words and phrases as typed, without operators, for the embedder."""
     is_cut: bool = False
     """Whether there were more words than ``MAX_QUERY_WORDS``."""
+
+    def as_beginnings(self, unknown: Collection[str]) -> "Query | None":
+        """Return the query with each word as the beginning of one; None where a word isn't *unknown*, or is short."""
+        if self.phrases or any(
+            term.text not in unknown or len(term.text) < _MIN_BEGINNING_CHARS or UNSPACED_RUN.search(term.text)
+            for term in self.content
+        ):
+            return None
+        terms = tuple(replace(term, prefix=True) for term in self.content)
+        return replace(self, words=terms, content=terms)
 
 
 def segment(text: str) -> str:
