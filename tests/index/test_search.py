@@ -62,8 +62,23 @@ def test_an_alias_finds_its_note(engine: Engine) -> None:
     assert found(engine, "broth")[0] == "Recipes/Soup.md"
 
 
-def test_an_empty_note_is_found_by_its_name_only_where_it_has_a_chunk(engine: Engine) -> None:
-    assert "Empty.md" not in found(engine, "empty")
+def test_an_empty_note_with_the_name_is_told(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="empty"))
+
+    assert "Empty.md" not in [hit.row.note for hit in answer.hits]
+    assert answer.remarks == ("'Empty.md' has this name and is empty",)
+
+
+def test_an_empty_note_that_a_client_may_not_find_is_not_told(engine: Engine) -> None:
+    where = Filter(policy=Policy(client="guest", hidden=("Empty.md",)))
+
+    assert engine.search(SearchRequest(text="empty", where=where)).remarks == ()
+
+
+def test_a_remark_says_that_it_is_about_the_notes_that_pass_the_filters(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="rockett", where=Filter(folders=("Projects",))))
+
+    assert answer.remarks == ("no note that passes the filters holds it as typed: searched for 'rocket' for 'rockett'",)
 
 
 def test_japanese_is_found_by_a_word_within_a_sentence(engine: Engine) -> None:

@@ -443,6 +443,11 @@ class Filter:
         return open_policy and self.ignore is None and not any(self._restrictions())
 
     @property
+    def notes_meant(self) -> str:
+        """Return how a remark calls the notes that it says something of."""
+        return "note that passes the filters" if any(self._restrictions()) else "note"
+
+    @property
     def cache_key(self) -> str:
         """Return a key for caches, equal for equal filters."""
         policy = self.policy.fingerprint if self.policy else ""

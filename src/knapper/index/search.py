@@ -25,6 +25,7 @@ from knapper.index.snapshot import (
     fuse_ranks,
     fuse_scores,
     keep_matching,
+    name_empty_notes,
     normalize_scores,
     rank_nearest,
     rank_notes,
@@ -388,6 +389,7 @@ class Searcher:
         pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
         ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
         hits = _read_query_hits(snapshot, prepared, ranking)
+        prepared.remarks.extend(name_empty_notes(snapshot, ranking))
         nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest()))[:MAX_NEAREST]
         return SearchResult(
             hits=hits,
@@ -484,7 +486,9 @@ class Searcher:
         floor = snapshot.floor()
         is_near = chunks.cosines > -np.inf if floor is None else chunks.cosines >= floor
         if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
-            prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
+            prepared.remarks.append(
+                f"no {question.where.notes_meant} holds any of these words: these are the nearest in meaning"
+            )
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
         return keep_matching(ranking, is_near | chunks.has_word), lambda: chunks.below(is_near)
 
@@ -497,6 +501,7 @@ class Searcher:
             The query; the share of its words that the client's part of the vault knows; and the remark.
         """
         query = tokenizer.parse_query(request.text)
+        untyped = f"no {request.where.notes_meant} holds it as typed: searched for"
         unknown = set(snapshot.unknown(query, request.where))
         replacements: Mapping[str, str] = snapshot.corrections(query, request.where) if unknown else {}
         unknown.difference_update(replacements)
@@ -507,13 +512,13 @@ class Searcher:
             if begun is None or not snapshot.keyword(begun, request.where, limit=1):
                 return query, known, ""
             shown_words = ", ".join(f"'{term.text}'" for term in begun.content[:_MAX_SHOWN_WORDS])
-            return begun, 1.0, f"no note holds it as typed: searched for words that begin with {shown_words}"
+            return begun, 1.0, f"{untyped} words that begin with {shown_words}"
         # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
-        return tokenizer.parse_query(text), known, f"no note holds it as typed: searched for {shown_replacements}"
+        return tokenizer.parse_query(text), known, f"{untyped} {shown_replacements}"
 
     def _embed_query(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
         """Embed the query; where that fails, only words are used, with a remark."""

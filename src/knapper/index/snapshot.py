@@ -304,6 +304,14 @@ class SqliteSnapshot:
         return self.allowed.mask(self.connection, where)
 
 
+def name_empty_notes(snapshot: IndexSnapshot, ranking: NoteRanking) -> list[str]:
+    """Return a remark for each note that a query names and that can't be shown, as there is nothing in it."""
+    named = [note for note, score in ranking.names.items() if score >= 1]
+    lengths = snapshot.lengths(named, most=1) if named else ()
+    empty = [note for note, length in zip(named, lengths, strict=True) if not length]
+    return [f"{paths.quote_path(path)} has this name and is empty" for path in snapshot.paths(empty).values()]
+
+
 MIN_CORRECTED_LETTERS = 4
 """Minimum characters; a shorter word resembles too many others."""
 _MAX_CANDIDATES = 100
