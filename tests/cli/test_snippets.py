@@ -1,9 +1,11 @@
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.cli import output
 from knapper.cli.render import notes
+from knapper.tools.shapes.read import PassageHit
 
 
 def test_words_leave_out_what_is_excluded() -> None:
@@ -75,6 +77,23 @@ def test_a_snippet_shows_where_most_of_the_words_stand() -> None:
     snippet = notes.cut_snippet(text, notes.query_words("tomatoes water daily"), 80)
 
     assert "water the tomatoes daily" in snippet
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_of_other_systems_are_no_strange_characters(end: str) -> None:
+    passage: PassageHit = {
+        "source": "A.md",
+        "content": f"# A{end}{end}one{end}two",
+        "heading": "# A",
+        "start_line": 1,
+        "end_line": 4,
+        "score": 1.0,
+        "hash": "sha256:0",
+    }
+
+    shown = [click.unstyle(render("one", [passage])) for render in (notes.render_search_results, notes.render_passages)]
+
+    assert shown == ["A.md:1-4  # A\n  one two", "1. A.md:1-4  # A\n   one\n   two"]
 
 
 def test_what_a_terminal_would_obey_is_taken_out() -> None:

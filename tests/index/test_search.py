@@ -136,6 +136,27 @@ def test_the_language_of_queries_holds_in_every_ranking(engine: Engine, query: s
 
 
 @pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ('"burns kerosene" quickly', ["Projects/Rocket.md"]),
+        ('"burns kerosene" money -lamp', ["Projects/Rocket.md"]),
+        ('kerosene "kerosene prices" lamp', ["Clippings/Article.md"]),
+        ('"burns kerosene" "no lamp" rocket', []),
+    ],
+)
+def test_a_phrase_is_found_without_the_words_beside_it(engine: Engine, query: str, notes: list[str]) -> None:
+    assert found(engine, query, mode="keyword") == notes
+
+
+def test_words_beside_a_phrase_put_the_passage_that_has_them_first(tmp_path: Path) -> None:
+    vault = {"A.md": "the apple tree\n", "B.md": "cider from the apple tree\n", "C.md": "cider\n"}
+    engine = worlds.engine(worlds.fill(tmp_path / "v", vault), tmp_path / "s")
+    engine.refresh()
+
+    assert found(engine, '"apple tree" cider', mode="keyword") == ["B.md", "A.md"]
+
+
+@pytest.mark.parametrize(
     "query", ['" OR 1', "NEAR(a b)", "a AND", "*", "title:x", "(((", "'", "-", "^", "\x00", "🦊", "x" * 20_000]
 )
 def test_no_query_is_a_command_or_an_error(engine: Engine, query: str) -> None:

@@ -27,6 +27,7 @@ from knapper.index.snapshot import (
     keep_matching,
     name_empty_notes,
     normalize_scores,
+    rank_by_words,
     rank_nearest,
     rank_notes,
 )
@@ -679,7 +680,7 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     keyword: Mapping[int, float] = {}
     names: Mapping[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
-        keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
+        keyword = rank_by_words(snapshot, query, question.where, limit=_RANKING_POOL)
         name_scores = snapshot.names(query, question.where)
         names = name_scores.by_file
         if name_scores.is_cut:

@@ -304,6 +304,19 @@ class SqliteSnapshot:
         return self.allowed.mask(self.connection, where)
 
 
+def rank_by_words(snapshot: IndexSnapshot, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
+    """Return the best chunks by BM25, best first: with all phrases, also where they hold none of the other words.
+
+    What such a chunk has for its phrases alone is its score for the whole query, so both rankings are one.
+    """
+    scores = snapshot.keyword(query, where, limit=limit)
+    if not (query.phrases and query.words):
+        return scores
+    of_phrases = snapshot.keyword(replace(query, words=(), content=()), where, limit=limit)
+    ranked = sorted({**of_phrases, **scores}.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ranked[:limit])
+
+
 def name_empty_notes(snapshot: IndexSnapshot, ranking: NoteRanking) -> list[str]:
     """Return a remark for each note that a query names and that can't be shown, as there is nothing in it."""
     named = [note for note, score in ranking.names.items() if score >= 1]

@@ -279,7 +279,8 @@ def _place(passage: PassageHit | PassageCopy) -> str:
 
 def _passage_body(passage: PassageHit) -> str:
     """Return a passage without its leading headings: its own is printed above it."""
-    text = passage["content"]
+    # A terminal's own return would be taken out as a control character.
+    text = passage["content"].replace("\r\n", "\n").replace("\r", "\n")
     headings = _HEADINGS.match(text)
     return text[headings.end() :] if headings else text
 
