@@ -75,10 +75,16 @@ def test_an_empty_note_that_a_client_may_not_find_is_not_told(engine: Engine) ->
     assert engine.search(SearchRequest(text="empty", where=where)).remarks == ()
 
 
-def test_a_remark_says_that_it_is_about_the_notes_that_pass_the_filters(engine: Engine) -> None:
-    answer = engine.search(SearchRequest(text="rockett", where=Filter(folders=("Projects",))))
+@pytest.mark.parametrize(
+    ("where", "which"),
+    [(Filter(folders=("Projects",)), "no note that passes the filters"), (Filter(kinds=("note",)), "no note")],
+)
+def test_a_remark_says_that_it_is_about_the_notes_that_pass_the_filters(
+    engine: Engine, where: Filter, which: str
+) -> None:
+    answer = engine.search(SearchRequest(text="rockett", where=where))
 
-    assert answer.remarks == ("no note that passes the filters holds it as typed: searched for 'rocket' for 'rockett'",)
+    assert answer.remarks == (f"{which} holds it as typed: searched for 'rocket' for 'rockett'",)
 
 
 def test_japanese_is_found_by_a_word_within_a_sentence(engine: Engine) -> None:

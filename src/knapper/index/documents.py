@@ -444,8 +444,9 @@ class Filter:
 
     @property
     def notes_meant(self) -> str:
-        """Return how a remark calls the notes that it says something of."""
-        return "note that passes the filters" if any(self._restrictions()) else "note"
+        """Return how a remark calls the notes that it says something of; the kind of file is no filter of a note."""
+        is_narrow = any(getattr(self, name) for name in _RESTRICTIONS if name != "kinds")
+        return "note that passes the filters" if is_narrow else "note"
 
     @property
     def cache_key(self) -> str:
