@@ -422,6 +422,28 @@ def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: 
     assert [hit.row.note for hit in answer.hits] == ["Übersetzung.md"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "correction", "note"),
+    [
+        ("followup", "follow-up", "Follow-up list.md"),
+        ("obsidankanban", "obsidian-kanban", "obsidian-kanban.md"),
+        ("kanbn", "kanban", "obsidian-kanban.md"),
+        ("thecookiemoma", "thecookiemomma", "Thecookiemomma's log.md"),
+        ("qouted", "quoted", "Named.md"),
+    ],
+)
+def test_a_correction_is_a_word_of_the_name(tmp_path: Path, typed: str, correction: str, note: str) -> None:
+    names = ("Follow-up list", "obsidian-kanban", "Thecookiemomma's log")
+    vault = {f"{name}.md": "alpha\n" for name in names}
+    root = worlds.fill(tmp_path / "v", {**vault, "Named.md": "---\naliases: ['quoted\"titel']\n---\nalpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.freshen()
+        answer = engine.search(SearchRequest(text=typed, mode="keyword"))
+
+    assert [hit.row.note for hit in answer.hits] == [note]
+    assert answer.remarks == (f"no note holds it as typed: searched for '{correction}' for '{typed}'",)
+
+
 def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answering(tmp_path: Path) -> None:
     notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "asked.md": "question\n", "far.md": "word\n"}
     embedder = worlds.WordEmbedder()
