@@ -496,7 +496,7 @@ class Searcher:
     def _parse_query(self, snapshot: IndexSnapshot, request: SearchRequest) -> tuple[Query, float, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
 
-        Where all are unknown and none resembles one, they are taken for the beginnings of words.
+        An unknown word that is the whole query, and that none resembles, is taken for the beginning of others.
 
         Returns:
             The query; the share of its words that the client's part of the vault knows; and the remark.
@@ -509,11 +509,10 @@ class Searcher:
         count = len(query.content)
         known = 1 - sum(term.text in unknown for term in query.content) / count if count else 1.0
         if not replacements:
-            begun = query.as_beginnings(unknown) if unknown and request.mode != "semantic" else None
+            begun = query.as_beginning(unknown) if request.mode != "semantic" else None
             if begun is None or not snapshot.keyword(begun, request.where, limit=1):
                 return query, known, ""
-            shown_words = ", ".join(f"'{term.text}'" for term in begun.content[:_MAX_SHOWN_WORDS])
-            return begun, 1.0, f"{untyped} words that begin with {shown_words}"
+            return begun, 1.0, f"{untyped} words that begin with '{begun.words[0].text}'"
         # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():

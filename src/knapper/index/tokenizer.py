@@ -211,14 +211,17 @@ class Query:
     is_cut: bool = False
     """Whether there were more words than ``MAX_QUERY_WORDS``."""
 
-    def as_beginnings(self, unknown: Collection[str]) -> "Query | None":
-        """Return the query with each word as the beginning of one; None where a word isn't *unknown*, or is short."""
-        if self.phrases or any(
-            term.text not in unknown or len(term.text) < _MIN_BEGINNING_CHARS or UNSPACED_RUN.search(term.text)
-            for term in self.content
-        ):
+    def as_beginning(self, unknown: Collection[str]) -> "Query | None":
+        """Return a query of one *unknown* word with that word as the beginning of others; None for any other query.
+
+        A question of several words would find whatever begins like one of them.
+        """
+        if len(self.words) != 1 or self.phrases:
             return None
-        terms = tuple(replace(term, prefix=True) for term in self.content)
+        (word,) = self.words
+        if word.text not in unknown or len(word.text) < _MIN_BEGINNING_CHARS or UNSPACED_RUN.search(word.text):
+            return None
+        terms = (replace(word, prefix=True),)
         return replace(self, words=terms, content=terms)
 
 
