@@ -162,14 +162,11 @@ _PLAIN_LETTERS: Final = {
 
 Source: ``ASCIIFoldingFilter``, ``ArabicNormalizer`` and ``PersianNormalizer`` of Lucene.
 """
-_FOLDED_LETTER = re.compile(
-    f"[{''.join(_PLAIN_LETTERS)}"
-    "\u0386\u0388-\u0390\u03aa-\u03b0\u03ca-\u03ce\u1f00-\u1fff]"  # Greek with accents, which capitals don't have
-)
-_SPECIAL = re.compile(
-    "|".join(part.pattern.removesuffix("+") for part in (UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE, _FOLDED_LETTER))
-)
-"""Anything that `segment` changes, but for the form of letters with marks."""
+_GREEK_WITH_ACCENTS: Final = "\u0386\u0388-\u0390\u03aa-\u03b0\u03ca-\u03ce\u1f00-\u1fff"
+"""Which capitals don't have."""
+_FOLDED_LETTER = re.compile(f"[{''.join(_PLAIN_LETTERS)}{_GREEK_WITH_ACCENTS}]")
+_SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
+"""Anything that `segment` changes, but for the form and the spelling of letters."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _QUOTES_AND_CONTROLS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
 _APOSTROPHE = re.compile("['’ʼ]")  # noqa: RUF001 - what people type for it
@@ -234,9 +231,9 @@ def segment(text: str) -> str:
     """
     if text.isascii():
         return text
-    # One look for all kinds of characters, as many texts have none of them.
+    # One look for three kinds of characters, as most texts have none of them.
     if not _SPECIAL.search(text):
-        return unicodedata.normalize("NFC", text)
+        return _FOLDED_LETTER.sub(_plain_letter, unicodedata.normalize("NFC", text))
     return UNSPACED_RUN.sub(_space_out_run, fold_letters(fold_forms(text)))
 
 
