@@ -1,6 +1,7 @@
 """The loop of a model and its tools."""
 
 import asyncio
+import json
 import threading
 import time
 from contextlib import aclosing
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from pydantic_ai.messages import UserPromptPart
 
 from knapper.agents.chat.turn import LIMIT_REACHED, ChatTurn, Message, TurnCaps
 from knapper.agents.events import Error, Event, QuestionEvent, Text, ToolCall, ToolResult
@@ -461,3 +463,29 @@ def test_a_new_note_gets_plain_spaces(vault: opened.Opener) -> None:
 
     (result,) = [event for event in events if isinstance(event, ToolResult)]
     assert result.answer["path"] == "New plan.md"
+
+
+def test_a_first_message_is_under_10_kilobytes(vault: opened.Opener) -> None:
+    model = Model([["Hi."]])
+
+    with scripted.agent(vault) as context:
+        _ = scripted.run(scripted.chat(model, essential=True), context)
+
+    info, (request,) = model.infos[0], model.asked[0]
+    # As OpenAI's protocol has them.
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters_json_schema,
+            },
+        }
+        for tool in info.function_tools
+    ]
+    messages = [info.instructions, *(str(part.content) for part in request.parts if isinstance(part, UserPromptPart))]
+    body = json.dumps({"tools": tools, "messages": messages}, separators=(",", ":"), ensure_ascii=False)
+    assert "hello" in messages
+    assert len(tools) >= 10
+    assert len(body.encode()) < 10_000

@@ -40,6 +40,12 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         ),
         (["links", "brken"], "there is no command 'knap links brken'", "did you mean 'broken'?"),
         (["search", "apple tree", "-winter"], "no such option '-w'", "to exclude a word, quote the whole query:"),
+        (
+            ["search", '-"apple tree" cider'],
+            "no such option '-\"'",
+            "to exclude a word, quote the whole query: `knap search 'tree -winter'`; where it begins with a dash, "
+            "put -- before it: `knap search -- '-winter tree'`",
+        ),
         (["find", "tree", "-winter"], "no such option '-w'", "to exclude a word, quote the whole query:"),
         (["find", "--folder", "A", "--folder", "B"], "--folder is given 2 times", "run it once for each;"),
         (["run", "statsu"], "there is no command 'knap run statsu'", "did you mean 'status'? A task of one word"),

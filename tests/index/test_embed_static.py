@@ -126,11 +126,13 @@ def test_a_token_that_the_table_lacks_does_not_break(tmp_path: Path) -> None:
     assert StaticEmbedder(write_model(tmp_path, ROWS[:3])).query("blue").tolist() == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "weights.safetensors"])
-def test_a_missing_file_is_named_with_the_next_step(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "missing"), [("tokenizer.json", "tokenizer.json"), ("weights.safetensors", "model.safetensors")]
+)
+def test_a_missing_file_is_named_with_the_next_step(tmp_path: Path, name: str, missing: str) -> None:
     (write_model(tmp_path) / name).unlink()
 
-    with pytest.raises(SetupError, match=f"{name} is missing") as raised:
+    with pytest.raises(SetupError, match=f"{missing} is missing") as raised:
         StaticEmbedder(tmp_path).query("red")
     assert "embeddings.folder" in raised.value.hint
 

@@ -73,6 +73,22 @@ def test_a_question_that_is_nothing_but_a_name_names_it_fully(engine: Engine) ->
         assert max(scores.values()) == 1
 
 
+@pytest.mark.parametrize("text", ["C++", "c++", "C#", "C", "Gardens", "garden"])
+def test_a_name_as_it_is_spelled_comes_before_others_of_the_same_words(tmp_path: Path, text: str) -> None:
+    names = ("C", "C#", "C++", "Garden", "Gardens")
+    with opened(tmp_path, {f"{name}.md": f"# {name}\n\nsome notes\n" for name in names}) as engine:
+        hits = engine.search(SearchRequest(text=text, mode="keyword")).hits
+
+    assert hits[0].row.title.casefold() == text.casefold()
+
+
+def test_a_hidden_name_as_it_is_spelled_changes_no_score(tmp_path: Path) -> None:
+    notes = {"C#.md": "sharp\n", "Secret/C++.md": "plus\n"}
+    with opened(tmp_path, notes) as engine:
+        assert named(engine, "C++", GUEST) == {"C#.md": 1.0}
+        assert named(engine, "C++") == {"C#.md": 0.8, "Secret/C++.md": 1.0}
+
+
 def test_a_rare_name_counts_more_than_a_common_one(engine: Engine) -> None:
     scores = named(engine, "which zeppelin flew over our garden", GUEST)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from knapper.index.documents import Filter, PropertyTest
 from knapper.index.engine import Engine
 from knapper.index.models.base import EmbedderError, EmbedderUnavailable
-from knapper.index.search import OpenNote, SearchRequest
+from knapper.index.search import OpenNote, SearchMode, SearchRequest
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -62,8 +62,29 @@ def test_an_alias_finds_its_note(engine: Engine) -> None:
     assert found(engine, "broth")[0] == "Recipes/Soup.md"
 
 
-def test_an_empty_note_is_found_by_its_name_only_where_it_has_a_chunk(engine: Engine) -> None:
-    assert "Empty.md" not in found(engine, "empty")
+def test_an_empty_note_with_the_name_is_told(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="empty"))
+
+    assert "Empty.md" not in [hit.row.note for hit in answer.hits]
+    assert answer.remarks == ("'Empty.md' has this name and is empty",)
+
+
+def test_an_empty_note_that_a_client_may_not_find_is_not_told(engine: Engine) -> None:
+    where = Filter(policy=Policy(client="guest", hidden=("Empty.md",)))
+
+    assert engine.search(SearchRequest(text="empty", where=where)).remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "which"),
+    [(Filter(folders=("Projects",)), "no note that passes the filters"), (Filter(kinds=("note",)), "no note")],
+)
+def test_a_remark_says_that_it_is_about_the_notes_that_pass_the_filters(
+    engine: Engine, where: Filter, which: str
+) -> None:
+    answer = engine.search(SearchRequest(text="rockett", where=where))
+
+    assert answer.remarks == (f"{which} holds it as typed: searched for 'rocket' for 'rockett'",)
 
 
 def test_japanese_is_found_by_a_word_within_a_sentence(engine: Engine) -> None:
@@ -78,6 +99,36 @@ def test_a_mistyped_title_is_found_and_the_correction_is_said(engine: Engine) ->
     assert answer.remarks == ("no note holds it as typed: searched for 'rocket' for 'rockett'",)
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "keyword"])
+def test_a_word_that_no_note_holds_is_taken_for_the_beginning_of_one(tmp_path: Path, mode: SearchMode) -> None:
+    vault = {"Log.md": "the build at 3f2a9bc7d1 raises InvalidInputError\n", "Shop.md": "iPhone15を買う\n"}
+    engine = worlds.engine(worlds.fill(tmp_path / "v", vault), tmp_path / "s", worlds.WordEmbedder())
+    engine.refresh()
+    engine.embed()
+
+    answers = {
+        text: engine.search(SearchRequest(text=text, mode=mode)) for text in ("3f2a9b", "invalidinput", "iPhone")
+    }
+
+    assert [answer.hits[0].row.note for answer in answers.values()] == ["Log.md", "Log.md", "Shop.md"]
+    assert answers["iPhone"].remarks == ("no note holds it as typed: searched for words that begin with 'iPhone'",)
+
+
+def test_meaning_alone_looks_for_no_beginnings(engine: Engine) -> None:
+    assert engine.search(SearchRequest(text="keros", mode="semantic")).remarks == ()
+
+
+@pytest.mark.parametrize("query", ["boat keros", "keros prici", "what is keros", "ke"])
+def test_a_short_word_or_one_of_several_is_no_beginning(engine: Engine, query: str) -> None:
+    assert "Projects/Rocket.md" not in found(engine, query, mode="keyword")
+
+
+def test_beginnings_are_looked_for_only_in_notes_that_may_be_found(engine: Engine) -> None:
+    answer = engine.search(SearchRequest(text="keros", mode="keyword", where=Filter(folders=("Recipes",))))
+
+    assert (answer.hits, answer.remarks) == ((), ())
+
+
 @pytest.mark.parametrize(
     ("query", "notes"),
     [
@@ -89,6 +140,27 @@ def test_a_mistyped_title_is_found_and_the_correction_is_said(engine: Engine) ->
 )
 def test_the_language_of_queries_holds_in_every_ranking(engine: Engine, query: str, notes: list[str]) -> None:
     assert sorted(found(engine, query)) == notes
+
+
+@pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ('"burns kerosene" quickly', ["Projects/Rocket.md"]),
+        ('"burns kerosene" money -lamp', ["Projects/Rocket.md"]),
+        ('kerosene "kerosene prices" lamp', ["Clippings/Article.md"]),
+        ('"burns kerosene" "no lamp" rocket', []),
+    ],
+)
+def test_a_phrase_is_found_without_the_words_beside_it(engine: Engine, query: str, notes: list[str]) -> None:
+    assert found(engine, query, mode="keyword") == notes
+
+
+def test_words_beside_a_phrase_put_the_passage_that_has_them_first(tmp_path: Path) -> None:
+    vault = {"A.md": "the apple tree\n", "B.md": "cider from the apple tree\n", "C.md": "cider\n"}
+    engine = worlds.engine(worlds.fill(tmp_path / "v", vault), tmp_path / "s")
+    engine.refresh()
+
+    assert found(engine, '"apple tree" cider', mode="keyword") == ["B.md", "A.md"]
 
 
 @pytest.mark.parametrize(
@@ -349,6 +421,28 @@ def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: 
         answer = engine.search(SearchRequest(text=unicodedata.normalize("NFD", "Überseetzung"), mode="keyword"))
 
     assert [hit.row.note for hit in answer.hits] == ["Übersetzung.md"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "correction", "note"),
+    [
+        ("followup", "follow-up", "Follow-up list.md"),
+        ("obsidankanban", "obsidian-kanban", "obsidian-kanban.md"),
+        ("kanbn", "kanban", "obsidian-kanban.md"),
+        ("thecookiemoma", "thecookiemomma", "Thecookiemomma's log.md"),
+        ("qouted", "quoted", "Named.md"),
+    ],
+)
+def test_a_correction_is_a_word_of_the_name(tmp_path: Path, typed: str, correction: str, note: str) -> None:
+    names = ("Follow-up list", "obsidian-kanban", "Thecookiemomma's log")
+    vault = {f"{name}.md": "alpha\n" for name in names}
+    root = worlds.fill(tmp_path / "v", {**vault, "Named.md": "---\naliases: ['quoted\"titel']\n---\nalpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.freshen()
+        answer = engine.search(SearchRequest(text=typed, mode="keyword"))
+
+    assert [hit.row.note for hit in answer.hits] == [note]
+    assert answer.remarks == (f"no note holds it as typed: searched for '{correction}' for '{typed}'",)
 
 
 def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answering(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001 - what people type, in their scripts
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 
 import pytest
@@ -81,6 +82,19 @@ def test_words_are_found_in_every_script(words: Words, text: str, query: str) ->
         ("co\u00adoperate", "cooperate"),
         ("⚡\ufe0fquick", "quick"),
         ("use --flag now", "--flag"),
+        ("in der Straße", "STRASSE"),
+        ("in der Strasse", "Straße"),
+        ("Łódź", "lodz"),
+        ("Søren Þór", "soren thor"),
+        ("Œuvre, encyclopædia", "oeuvre encyclopaedia"),
+        ("Đồng", "dong"),
+        ("ılık", "ilik"),
+        ("ΟΔΟΣ ΕΡΜΟΥ", "οδός Ερμού"),
+        ("ἀρχή", "αρχη"),
+        ("Ёжик в тумане", "ежик"),
+        ("قال أحمد", "احمد"),
+        ("المدرسة", "المدرسه"),
+        ("کتاب یک", "كتاب يك"),
         ("running", "run"),
         ("planning ahead", "plan*"),
         ("to do list", '"to do"'),
@@ -164,6 +178,40 @@ def test_a_pasted_passage_has_no_operators() -> None:
     assert (query.phrases, query.excluded) == ((), ())
     assert {term.text for term in query.words} >= {"one", "two", "three", "four"}
     assert not any(term.prefix for term in query.words)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "matches"),
+    [
+        ("Мы пили чай и йогурт.", "ЙОГУРТ", ["йогурт"]),
+        ("Ёжик в тумане", "ежик", ["Ёжик"]),
+        ("यह हिन्दी में है।", "हिन्दी", ["हिन्दी"]),
+        ("আমি বাংলা বলি।", "বাংলা", ["বাংলা"]),
+        ("قال أحمد مرحبا", "أحمد", ["أحمد"]),
+        ("then مُحَمَّد came", "محمد", ["مُحَمَّد"]),
+        ("אמר שָׁלוֹם לכם", "שלום", ["שָׁלוֹם"]),
+        ("ΟΔΟΣ ΕΡΜΟΥ", "οδός", ["ΟΔΟΣ"]),
+        ("in der Straße 5", "strasse", ["Straße"]),
+        ("un cafe\u0301, deux cafés", "cafe", ["cafe\u0301", "cafés"]),
+        ("co\u00adoperate", "cooperate", ["co\u00adoperate"]),
+        ("その後、東京都庁の寿司屋", "東京の寿司", ["東京", "の寿司"]),
+    ],
+)
+def test_a_found_word_is_marked_in_its_text(text: str, query: str, matches: list[str]) -> None:
+    stemmer = tokenizer.Stemmer()
+    try:
+        spans = tokenizer.find_matches(tokenizer.parse_query(query), text, stemmer)
+    finally:
+        stemmer.close()
+
+    assert [text[start:stop] for start, stop in spans] == matches
+
+
+@pytest.mark.parametrize("block", [range(0x300, 0x370), range(0x590, 0x700), range(0x900, 0xF00)])
+def test_a_mark_is_a_part_of_its_word(block: range) -> None:
+    marks = [mark for mark in map(chr, block) if unicodedata.category(mark) in {"Mn", "Mc"}]
+
+    assert [mark for mark in marks if not tokenizer.TEXT_WORD.fullmatch(f"a{mark}b")] == []
 
 
 def test_text_without_such_scripts_stays_as_it_is() -> None:

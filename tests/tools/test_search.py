@@ -143,6 +143,16 @@ def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
     assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "passages", "note"}
 
 
+@pytest.mark.parametrize(("query", "marked"), [("alpah", ["Alpha", "alpha"]), ("tex", ["text"])])
+def test_a_corrected_word_is_marked_where_it_stands(tmp_path: Path, query: str, marked: list[str]) -> None:
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "Alpha.md").write_text("# Alpha\n\nalpha text\n", encoding="utf-8")
+    with context(tmp_path) as ctx:
+        result = search_vault(ctx, query, mode="keyword", explain=True)["results"][0]
+
+    assert [result["content"][start:stop] for start, stop in result["matches"]] == marked
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -130,7 +130,9 @@ def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> s
         return _hint_extra_argument(ctx, usage)
     is_word = isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--")
     if ctx.info_name in _QUERY_COMMANDS and is_word:
-        return f"to exclude a word, quote the whole query: `{ctx.command_path} 'tree -winter'`; {usage}"
+        path = ctx.command_path
+        begins = f"where it begins with a dash, put -- before it: `{path} -- '-winter tree'`"
+        return f"to exclude a word, quote the whole query: `{path} 'tree -winter'`; {begins}; {usage}"
     return usage
 
 

@@ -443,6 +443,12 @@ class Filter:
         return open_policy and self.ignore is None and not any(self._restrictions())
 
     @property
+    def notes_meant(self) -> str:
+        """Return how a remark calls the notes that it says something of; the kind of file is no filter of a note."""
+        is_narrow = any(getattr(self, name) for name in _RESTRICTIONS if name != "kinds")
+        return "note that passes the filters" if is_narrow else "note"
+
+    @property
     def cache_key(self) -> str:
         """Return a key for caches, equal for equal filters."""
         policy = self.policy.fingerprint if self.policy else ""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from knapper.index.refresh import IndexPublisher, Progress
     from knapper.index.search import OpenNote, Searcher, SearchRequest, SearchResult
     from knapper.index.snapshot import Fusion, SnapshotCache
+    from knapper.index.tokenizer import Query
 
 
 _SCAN_BUDGET_S = 0.6
@@ -501,13 +502,13 @@ class Engine:
             ruled_question = replace(question, where=self._with_current_rules(question.where))
             return self._open_searcher().related(ruled_question, beside)
 
-    def find_matches(self, query: str, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+    def find_matches(self, query: Query, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Find in each text the words by which a query finds it; see `knapper.index.tokenizer.find_matches`."""
         from knapper.index import tokenizer  # noqa: PLC0415 - as for the searcher
 
         with self._explained():
-            parsed, stemmer = tokenizer.parse_query(query), self.open_snapshots().stemmer
-            return [tokenizer.find_matches(parsed, text, stemmer) for text in texts]
+            stemmer = self.open_snapshots().stemmer
+            return [tokenizer.find_matches(query, text, stemmer) for text in texts]
 
     def near_notes(self, path: NotePath, where: Filter, *, limit: int) -> list[tuple[NotePath, float]]:
         """Return the notes nearest to one in meaning, by the vault's current rules, each with its cosine."""

@@ -25,7 +25,9 @@ from knapper.index.snapshot import (
     fuse_ranks,
     fuse_scores,
     keep_matching,
+    name_empty_notes,
     normalize_scores,
+    rank_by_words,
     rank_nearest,
     rank_notes,
 )
@@ -288,6 +290,8 @@ class SearchResult:
     """Which of the ranking's own limits were reached, for those who want to know how it came about."""
     related: tuple[RelatedHit, ...] = ()
     """Related notes instead of hits, where these were requested."""
+    query: Query = field(default_factory=Query)
+    """What was looked for, with corrections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,8 +390,15 @@ class Searcher:
         pending_scores = _start_nearest(snapshot, prepared.vector, prepared.question.where)
         ranking, rest = self._rank_notes(snapshot, prepared, pending_scores)
         hits = _read_query_hits(snapshot, prepared, ranking)
+        prepared.remarks.extend(name_empty_notes(snapshot, ranking))
         nearest = () if hits else _read_query_hits(snapshot, prepared, rank_nearest(rest()))[:MAX_NEAREST]
-        return SearchResult(hits=hits, nearest=nearest, remarks=tuple(prepared.remarks), limits=tuple(prepared.limits))
+        return SearchResult(
+            hits=hits,
+            nearest=nearest,
+            remarks=tuple(prepared.remarks),
+            limits=tuple(prepared.limits),
+            query=prepared.query,
+        )
 
     def related(self, request: SearchRequest, open_note: OpenNote | None) -> SearchResult:
         """Return the notes related to a query and an open note, without that note, best first."""
@@ -476,30 +487,38 @@ class Searcher:
         floor = snapshot.floor()
         is_near = chunks.cosines > -np.inf if floor is None else chunks.cosines >= floor
         if question.mode == "hybrid" and not (rankings.keyword or rankings.names) and is_near.any():
-            prepared.remarks.append("no note holds any of these words: these are the nearest in meaning")
+            prepared.remarks.append(
+                f"no {question.where.notes_meant} holds any of these words: these are the nearest in meaning"
+            )
         ranking = rank_notes(snapshot, chunks, rankings.names, self._weights)
         return keep_matching(ranking, is_near | chunks.has_word), lambda: chunks.below(is_near)
 
     def _parse_query(self, snapshot: IndexSnapshot, request: SearchRequest) -> tuple[Query, float, str]:
         """Parse the query; an unknown word is replaced by the most similar one of a name, with a remark.
 
+        An unknown word that is the whole query, and that none resembles, is taken for the beginning of others.
+
         Returns:
             The query; the share of its words that the client's part of the vault knows; and the remark.
         """
         query = tokenizer.parse_query(request.text)
+        untyped = f"no {request.where.notes_meant} holds it as typed: searched for"
         unknown = set(snapshot.unknown(query, request.where))
         replacements: Mapping[str, str] = snapshot.corrections(query, request.where) if unknown else {}
         unknown.difference_update(replacements)
         count = len(query.content)
         known = 1 - sum(term.text in unknown for term in query.content) / count if count else 1.0
         if not replacements:
-            return query, known, ""
+            begun = query.as_beginning(unknown) if request.mode != "semantic" else None
+            if begun is None or not snapshot.keyword(begun, request.where, limit=1):
+                return query, known, ""
+            return begun, 1.0, f"{untyped} words that begin with '{begun.words[0].text}'"
         # In the same form as the unknown words, which were taken from the folded text.
         text = tokenizer.fold_forms(request.text)
         for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
-        return tokenizer.parse_query(text), known, f"no note holds it as typed: searched for {shown_replacements}"
+        return tokenizer.parse_query(text), known, f"{untyped} {shown_replacements}"
 
     def _embed_query(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
         """Embed the query; where that fails, only words are used, with a remark."""
@@ -660,7 +679,7 @@ def _score_chunks(snapshot: IndexSnapshot, prepared: _PreparedSearch, nearest: _
     keyword: Mapping[int, float] = {}
     names: Mapping[int, float] = {}
     if question.mode != "semantic" or prepared.vector is None:
-        keyword = snapshot.keyword(query, question.where, limit=_RANKING_POOL)
+        keyword = rank_by_words(snapshot, query, question.where, limit=_RANKING_POOL)
         name_scores = snapshot.names(query, question.where)
         names = name_scores.by_file
         if name_scores.is_cut:

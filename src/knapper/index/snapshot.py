@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from knapper.index import database
 from knapper.index.documents import Filter, FilterMasks
 from knapper.index.store import ChunkRow, IndexStore, floor_key
-from knapper.index.tokenizer import Query, Stemmer
+from knapper.index.tokenizer import TEXT_WORD, Query, Stemmer
 from knapper.index.vectors import VectorCache
 from knapper.index.words.fulltext import KeywordRanker, NameScores
 from knapper.system.arrays import ScoredIds, first_of_groups, np, sizes_of_groups
@@ -304,11 +304,44 @@ class SqliteSnapshot:
         return self.allowed.mask(self.connection, where)
 
 
+def rank_by_words(snapshot: IndexSnapshot, query: Query, where: Filter, *, limit: int) -> Mapping[int, float]:
+    """Return the best chunks by BM25, best first: with all phrases, also where they hold none of the other words.
+
+    What such a chunk has for its phrases alone is its score for the whole query, so both rankings are one.
+    """
+    scores = snapshot.keyword(query, where, limit=limit)
+    if not (query.phrases and query.words):
+        return scores
+    of_phrases = snapshot.keyword(replace(query, words=(), content=()), where, limit=limit)
+    ranked = sorted({**of_phrases, **scores}.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ranked[:limit])
+
+
+def name_empty_notes(snapshot: IndexSnapshot, ranking: NoteRanking) -> list[str]:
+    """Return a remark for each note that a query names and that can't be shown, as there is nothing in it."""
+    named = [note for note, score in ranking.names.items() if score >= 1]
+    lengths = snapshot.lengths(named, most=1) if named else ()
+    empty = [note for note, length in zip(named, lengths, strict=True) if not length]
+    return [f"{paths.quote_path(path)} has this name and is empty" for path in snapshot.paths(empty).values()]
+
+
 MIN_CORRECTED_LETTERS = 4
 """Minimum characters; a shorter word resembles too many others."""
 _MAX_CANDIDATES = 100
 _MIN_LIKENESS = 78.0
 """Minimum similarity of a word, of 100."""
+
+
+def _corrected_words(part: str) -> Iterator[tuple[str, str]]:
+    """Yield the letters of a name's part, and of its words, each with how a query spells it.
+
+    ``(obsidian-kanban)`` gives ``obsidiankanban`` with ``obsidian-kanban``, ``obsidian`` and ``kanban``.
+    """
+    words = TEXT_WORD.findall(part)
+    whole = part[part.index(words[0]) : part.rindex(words[-1]) + len(words[-1])] if words else ""
+    # What stands between the words may be an operator of queries.
+    for word in (*words, *([whole] if len(words) > 1 and not {*whole}.intersection('"*') else ())):
+        yield "".join(filter(str.isalnum, word)), word
 
 
 def find_corrections(
@@ -343,9 +376,15 @@ def find_corrections(
             "SELECT title_row FROM files WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(islice(visible, _MAX_CANDIDATES))),),
         )
-        names = (paths.name_key(str(json.loads(row)[3])) for (row,) in rows)
-        parts = {"".join(c for c in part if c.isalnum()) for name in names for part in name.split()}
-        likeness, best = max(((fuzz.ratio(word_key, part), part) for part in parts), default=(0.0, ""))
+        words_by_letters = {
+            letters: word
+            for (row,) in rows
+            for part in paths.name_key(str(json.loads(row)[3])).split()
+            for letters, word in _corrected_words(part)
+        }
+        likeness, best = max(
+            ((fuzz.ratio(word_key, letters), word) for letters, word in words_by_letters.items()), default=(0.0, "")
+        )
         if likeness >= _MIN_LIKENESS:
             correction_of[word] = best
     return correction_of

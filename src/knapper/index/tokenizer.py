@@ -3,8 +3,8 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from operator import add
@@ -120,7 +120,10 @@ MAX_QUERY_WORDS = 128
 MAX_QUESTION_WORDS = 32
 """Words of a typed query; a longer one is treated as a pasted passage."""
 
-_UNSPACED_RUN = re.compile(
+_MIN_BEGINNING_CHARS: Final = 3
+"""Of a word that no note holds, and by which longer ones are looked for; a shorter one begins too many others."""
+
+UNSPACED_RUN = re.compile(
     "["
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
     "\u0e81-\u0ecd\u0edc-\u0edf"  # Lao
@@ -139,8 +142,31 @@ _IGNORABLE = re.compile(
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
     "\u0640\u064b-\u065f\u0670]"  # Arabic vowels, and the line that stretches words
 )
-_SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (_UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
-"""Anything that `segment` changes, but for the form of letters with marks."""
+_PLAIN_LETTERS: Final = {
+    **dict.fromkeys("ßẞ", "ss"),
+    **dict.fromkeys("æÆǽǼ", "ae"),
+    **dict.fromkeys("œŒ", "oe"),
+    **dict.fromkeys("øØǿǾ", "o"),
+    **dict.fromkeys("łŁ", "l"),
+    **dict.fromkeys("đĐðÐ", "d"),
+    **dict.fromkeys("þÞ", "th"),
+    **dict.fromkeys("ħĦ", "h"),
+    "\u0131": "i",  # without a dot
+    **dict.fromkeys("ёЁ", "\u0435"),  # Russian: without its dots
+    **dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627"),  # Arabic: alef without hamza or madda
+    "\u0629": "\u0647",  # teh marbuta: heh
+    **dict.fromkeys("\u0649\u06cc", "\u064a"),  # alef maksura and Farsi yeh: yeh
+    "\u06a9": "\u0643",  # keheh: kaf
+}
+"""Letters that people type in a plainer form, and that FTS5 keeps apart.
+
+Source: ``ASCIIFoldingFilter``, ``ArabicNormalizer`` and ``PersianNormalizer`` of Lucene.
+"""
+_GREEK_WITH_ACCENTS: Final = "\u0386\u0388-\u0390\u03aa-\u03b0\u03ca-\u03ce\u1f00-\u1fff"
+"""Which capitals don't have."""
+_FOLDED_LETTER = re.compile(f"[{''.join(_PLAIN_LETTERS)}{_GREEK_WITH_ACCENTS}]")
+_SPECIAL = re.compile("|".join(part.pattern.removesuffix("+") for part in (UNSPACED_RUN, _VARIANT_FORMS, _IGNORABLE)))
+"""Anything that `segment` changes, but for the form and the spelling of letters."""
 _QUERY_PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _QUOTES_AND_CONTROLS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
 _APOSTROPHE = re.compile("['’ʼ]")  # noqa: RUF001 - what people type for it
@@ -182,19 +208,33 @@ class Query:
     is_cut: bool = False
     """Whether there were more words than ``MAX_QUERY_WORDS``."""
 
+    def as_beginning(self, unknown: Collection[str]) -> "Query | None":
+        """Return a query of one *unknown* word with that word as the beginning of others; None for any other query.
+
+        A question of several words would find whatever begins like one of them.
+        """
+        if len(self.words) != 1 or self.phrases:
+            return None
+        (word,) = self.words
+        if word.text not in unknown or len(word.text) < _MIN_BEGINNING_CHARS or UNSPACED_RUN.search(word.text):
+            return None
+        terms = (replace(word, prefix=True),)
+        return replace(self, words=terms, content=terms)
+
 
 def segment(text: str) -> str:
     """Prepare text for the full-text index.
 
     ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that single
-    ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks.
+    ones are found, too. Text of other scripts only loses differences in width, ligatures and optional marks, and is
+    spelled with plain letters: *Straße* becomes *Strasse*.
     """
     if text.isascii():
         return text
     # One look for three kinds of characters, as most texts have none of them.
     if not _SPECIAL.search(text):
-        return unicodedata.normalize("NFC", text)
-    return _UNSPACED_RUN.sub(_space_out_run, fold_forms(text))
+        return _FOLDED_LETTER.sub(_plain_letter, unicodedata.normalize("NFC", text))
+    return UNSPACED_RUN.sub(_space_out_run, fold_letters(fold_forms(text)))
 
 
 def parse_query(query: str) -> Query:
@@ -202,8 +242,8 @@ def parse_query(query: str) -> Query:
 
     Returns:
         The query; empty where *query* contains no indexable word. A quote that isn't closed counts as
-        a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
-        nothing is an operator: it is a pasted passage.
+        a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than
+        ``MAX_QUESTION_WORDS`` words nothing is an operator: it is a pasted passage.
     """
     text = fold_forms(replace_surrogates(query)).translate(_QUOTES_AND_CONTROLS)
     if len(text.split()) > MAX_QUESTION_WORDS:
@@ -249,6 +289,16 @@ def fold_forms(text: str) -> str:
     return _IGNORABLE.sub("", unicodedata.normalize("NFC", text))
 
 
+def fold_letters(text: str) -> str:
+    """Spell letters such as *ß*, *ø* and *ł* as people do whose keyboard lacks them."""
+    return text if text.isascii() else _FOLDED_LETTER.sub(_plain_letter, text)
+
+
+def _plain_letter(match: re.Match[str]) -> str:
+    letter = match.group()
+    return _PLAIN_LETTERS.get(letter) or unicodedata.normalize("NFD", letter)[0]
+
+
 def _bigrams(run: str) -> Iterator[str]:
     """Yield the overlapping character pairs of a run; none for a single character."""
     return map(add, run, run[1:])
@@ -268,7 +318,7 @@ def _phrase_terms(text: str, *, prefix: bool) -> Iterator[Term]:
         stop -= 1
     text = text[:stop]
     words = segment(text).split()
-    last = _UNSPACED_RUN.findall(text[-2:])
+    last = UNSPACED_RUN.findall(text[-2:])
     if last and text.endswith(last[-1]):
         # The run may continue in the note: there its last character is part of a pair, and not a word by itself.
         words, prefix = (words, True) if len(last[-1]) == 1 else (words[:-1], prefix)
@@ -281,10 +331,10 @@ def _word_terms(word: str) -> Iterator[Term]:
         yield Term(text=word)
         return
     prefix = word.endswith("*")
-    parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or _UNSPACED_RUN.search(part)] or [word]
+    parts = [part for part in _APOSTROPHE.split(word) if len(part) > 2 or UNSPACED_RUN.search(part)] or [word]
     for part in parts:
         at = 0
-        for run in _UNSPACED_RUN.finditer(part):
+        for run in UNSPACED_RUN.finditer(part):
             yield from _phrase_terms(part[at : run.start()], prefix=False)
             run_text = run.group()
             yield from (Term(text=pair) for pair in _bigrams(run_text))
@@ -294,7 +344,16 @@ def _word_terms(word: str) -> Iterator[Term]:
         yield from _phrase_terms(part[at:], prefix=prefix and part is parts[-1])
 
 
-_TEXT_WORD = re.compile(r"[^\W_][^\W_\u0300-\u036f]*(?:[\u0300-\u036f]+[^\W_]*)*")
+_MARKS: Final = (
+    "\u00ad\u0300-\u036f\u0483-\u0487\u200c\u200d"  # accents, soft hyphen, joiners
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"  # Arabic vowels
+    "\u0900-\u0963\u0971-\u0dff\u0f71-\u0fbc"  # India's scripts, Sinhala and Tibetan, but for the full stop
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3"  # Thai to Khmer
+)
+"""Marks of letters, which ``\\w`` doesn't have."""
+TEXT_WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+"""A word of a text, with its marks."""
 MAX_MATCHES = 200
 """Most places of a text that are marked."""
 
@@ -320,7 +379,7 @@ def find_matches(query: Query, text: str, stemmer: "Stemmer") -> list[tuple[int,
 
 def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, int]]:
     """Yield where the runs of a query stand in scripts that don't separate words."""
-    for part in {part for term in terms for part in term.text.split() if _UNSPACED_RUN.fullmatch(part)}:
+    for part in {part for term in terms for part in term.text.split() if UNSPACED_RUN.fullmatch(part)}:
         at = text.find(part)
         while at >= 0:
             yield at, at + len(part)
@@ -329,33 +388,39 @@ def _unspaced_matches(terms: Sequence[Term], text: str) -> Iterator[tuple[int, i
 
 def _word_matches(terms: Sequence[Term], text: str, stemmer: "Stemmer") -> Iterator[tuple[int, int]]:
     """Yield the words whose stem is one of the query's, or begins with a prefix of it."""
-    spaced = [(term, part) for term in terms for part in term.text.split() if not _UNSPACED_RUN.search(part)]
+    spaced = [(term, part) for term in terms for part in term.text.split() if not UNSPACED_RUN.search(part)]
     words = [part for _, part in spaced]
     stems = {stem for found in stemmer.stems(words) for stem in found}
     prefixes = tuple(
         stem
         for (term, part), found in zip(spaced, stemmer.stems(words), strict=True)
         if term.prefix and term.text.endswith(part)
-        for stem in (*found, _plain_form(part))
+        for stem in (*found, plain_form(part))
     )
     # Only words with the first letter of one that is looked for are stemmed, which is slow for a whole text.
     letters = {stem[0] for stem in (*stems, *prefixes) if stem}
     candidates = [
         (match.span(), plain)
-        for match in _TEXT_WORD.finditer(text)
-        if (plain := _plain_form(match.group())) and plain[0] in letters
+        for match in TEXT_WORD.finditer(text)
+        if (plain := plain_form(match.group())) and plain[0] in letters
     ]
     for (span, plain), found in zip(candidates, stemmer.stems([plain for _, plain in candidates]), strict=True):
         if stems.intersection(found) or (prefixes and plain.startswith(prefixes)):
             yield span
 
 
-def _plain_form(word: str) -> str:
-    """Return a word as the full-text index spells it: small letters without marks."""
+def plain_form(word: str) -> str:
+    """Return a word as the full-text index spells it: small letters, those of Latin and Greek without accents."""
     if word.isascii():
         return word.lower()
-    decomposed = unicodedata.normalize("NFKD", fold_forms(word).lower())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    return "".join(map(_plain_character, fold_letters(fold_forms(word)).lower()))
+
+
+def _plain_character(character: str) -> str:
+    base = unicodedata.normalize("NFD", character)[0]
+    if base.isascii():
+        return base
+    return "" if "\u0300" <= character <= "\u036f" else character
 
 
 def without_run_ends(stems: Sequence[str]) -> list[str]:

@@ -130,7 +130,7 @@ def search_vault(
     if explain:
         remarks += ranking.limits
         # Where the query's words stand in each content, in characters.
-        spans = context.index.find_matches(query, [result["content"] for result in results])
+        spans = context.index.find_matches(ranking.query, [result["content"] for result in results])
         for result, found in zip(results, spans, strict=True):
             result["matches"] = [[start, stop] for start, stop in found]
     nearest = [hit_answer(hit, foreign_paths, explain=explain) for hit in ranking.nearest]

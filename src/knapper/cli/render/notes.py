@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -106,10 +107,8 @@ def _flatten(text: object) -> str:
     return plain(str(text)).replace("\n", " ").replace("\t", " ")
 
 
-_WORD = re.compile(r"\w+")
 _QUERY_PART = re.compile(r'(?<!\S)-(?:"[^"]*"|\S+)|"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+)')
 _BLANK = re.compile(r"\s+")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _MIN_STEM = 4
 """Letters that two forms of a word share at least."""
 
@@ -119,21 +118,33 @@ def query_words(query: str) -> tuple[str, ...]:
     parts = [(match["phrase"] or "", match["word"] or "") for match in _QUERY_PART.finditer(query)]
     stops = tokenizer.find_stop_words([word for _, word in parts if word])
     texts = (phrase or word for phrase, word in parts if phrase or word not in stops)
-    return tuple(dict.fromkeys(word.casefold() for text in texts for word in _WORD.findall(text)))
+    words = (match.group() for text in texts for match in tokenizer.TEXT_WORD.finditer(tokenizer.fold_forms(text)))
+    return tuple(dict.fromkeys(chain.from_iterable(map(_plain_words, words))))
+
+
+def _plain_words(word: str) -> Iterator[str]:
+    """Yield a word as it is compared: without accents, and a run of characters without spaces in pairs."""
+    at = 0
+    for run in tokenizer.UNSPACED_RUN.finditer(word):
+        yield from filter(None, [tokenizer.plain_form(word[at : run.start()])])
+        text = run.group()
+        yield from (text[start : start + 2] for start in range(max(len(text) - 1, 1)))
+        at = run.end()
+    yield from filter(None, [tokenizer.plain_form(word[at:])])
 
 
 def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
-    """Return about *limit* characters of a text as one line, around the first wanted word.
+    """Return about *limit* characters of a text as one line, around the place with most of the wanted words.
 
     Args:
         text: A passage.
-        terms: Words as from `words`.
+        terms: Words as from `query_words`.
         limit: In characters; what is left out shows as an ellipsis.
     """
     line = _BLANK.sub(" ", text).strip()
     if len(line) <= limit:
         return line
-    first = next(iter(find_words(line, terms)), (0, 0))[0]
+    first = _densest_place(line, find_words(line, terms), limit)
     at = max(0, min(first - limit // 4, len(line) - limit))
     space = line.find(" ", at, at + 20)
     start = space + 1 if at and space >= 0 else at
@@ -141,6 +152,17 @@ def cut_snippet(text: str, terms: Iterable[str], limit: int) -> str:
     if stop < len(line):
         stop = max(line.rfind(" ", start + limit // 2, stop), start + limit // 2)
     return f"{'…' if start else ''}{line[start:stop].strip()}{'…' if stop < len(line) else ''}"
+
+
+def _densest_place(line: str, spans: Sequence[tuple[int, int]], limit: int) -> int:
+    """Return where the first of those words stands that have most different others shortly after them."""
+    best_count, best_start = 0, 0
+    for place, (start, _) in enumerate(spans):
+        after = takewhile(lambda span, first=start: span[1] <= first + limit // 2, spans[place:])
+        count = len({tokenizer.plain_form(line[first:last]) for first, last in after})
+        if count > best_count:
+            best_count, best_start = count, start
+    return best_start
 
 
 def style_words(text: str, terms: Iterable[str], style: Callable[[str], str]) -> str:
@@ -156,17 +178,40 @@ def style_words(text: str, terms: Iterable[str], style: Callable[[str], str]) ->
 def find_words(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
     """Find the words of a text that are forms of wanted ones, in order."""
     terms = tuple(words)
+    pairs = tuple(term for term in terms if tokenizer.UNSPACED_RUN.fullmatch(term))
     hits: list[tuple[int, int]] = []
-    for match in _WORD.finditer(text):
-        word = match.group().casefold()
-        if _CJK.search(word):  # a run of characters that knows no spaces
-            run, offset = match.group(), match.start()
-            candidates = sorted((at, at + len(term)) for term in terms if (at := run.find(term)) >= 0)
-            separate = [span for n, span in enumerate(candidates) if not n or span[0] >= candidates[n - 1][1]]
-            hits.extend([(offset + start, offset + stop) for start, stop in separate])
-        elif any(_is_word_form(word, other) for other in terms):
-            hits.append(match.span())
+    for match in tokenizer.TEXT_WORD.finditer(text):
+        word, offset = match.group(), match.start()
+        if word.isascii() or not tokenizer.UNSPACED_RUN.search(word):
+            plain_word = tokenizer.plain_form(word)
+            hits.extend([match.span()] if any(_is_word_form(plain_word, term) for term in terms) else ())
+        else:
+            hits.extend((offset + start, offset + stop) for start, stop in _find_in_run(word, terms, pairs))
     return hits
+
+
+def _find_in_run(text: str, terms: Sequence[str], pairs: Sequence[str]) -> list[tuple[int, int]]:
+    """Find pairs of characters, joined where they touch, and the words of another script between them."""
+    spans = [(at, at + len(pair)) for pair in pairs for at in _all_places(text, pair)]
+    at = 0
+    for start, stop in [*(run.span() for run in tokenizer.UNSPACED_RUN.finditer(text)), (len(text), len(text))]:
+        plain_word = tokenizer.plain_form(text[at:start])
+        spans += [(at, start)] if any(_is_word_form(plain_word, term) for term in terms) else ()
+        at = stop
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def _all_places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 def _is_word_form(word: str, term: str) -> bool:
@@ -234,7 +279,8 @@ def _place(passage: PassageHit | PassageCopy) -> str:
 
 def _passage_body(passage: PassageHit) -> str:
     """Return a passage without its leading headings: its own is printed above it."""
-    text = passage["content"]
+    # A terminal's own return would be taken out as a control character.
+    text = passage["content"].replace("\r\n", "\n").replace("\r", "\n")
     headings = _HEADINGS.match(text)
     return text[headings.end() :] if headings else text
 

@@ -246,7 +246,8 @@ def read_table(folder: Path) -> TokenTable:
     file = next((folder / name for name in _MODEL2VEC_FILES if (folder / name).is_file()), None)
     if file is not None and not (folder / _WEIGHTS_FILE).exists():
         return _read_model2vec(folder, file)
-    path = folder / (TABLE_FILE if folder == FOLDER else _WEIGHTS_FILE)
+    is_own_form = (folder / _WEIGHTS_FILE).exists()
+    path = folder / (TABLE_FILE if folder == FOLDER else _WEIGHTS_FILE if is_own_form else _MODEL2VEC_FILES[0])
     named = map_tensors(path, hint=table_hint(folder))
     if len(named) != 1:
         raise _damaged(path)

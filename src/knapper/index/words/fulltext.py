@@ -79,7 +79,8 @@ def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> 
 
 def query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
     """Return each word with its number of repetitions in any form; the first form is used for all."""
-    return _repeated_words(query.content, Counter(stemmer.stems([query.plain])[0]), stemmer)
+    plain = tokenizer.fold_letters(query.plain)
+    return _repeated_words(query.content, Counter(stemmer.stems([plain])[0]), stemmer)
 
 
 def _repeated_words(terms: Sequence[Term], repeats: Mapping[str, int], stemmer: Stemmer) -> list[QueryWord]:
@@ -109,18 +110,21 @@ class _ReadQuery:
     @classmethod
     def of(cls, query: Query, stemmer: Stemmer) -> _ReadQuery:
         """Stem a query's words."""
-        plain = stemmer.stems([query.plain])[0]
+        text = tokenizer.fold_letters(query.plain)
+        plain = stemmer.stems([text])[0]
         repeats = Counter(plain)
         every = content = _repeated_words(query.words, repeats, stemmer)
         if query.content != query.words:
             content = _repeated_words(query.content, repeats, stemmer)
-        segmented = tokenizer.segment(query.plain)
-        stems = plain if segmented == query.plain else stemmer.stems([segmented])[0]
+        segmented = tokenizer.segment(text)
+        stems = plain if segmented == text else stemmer.stems([segmented])[0]
         return cls(query=query, stems=tokenizer.without_run_ends(stems), content=content, every=every)
 
 
 _PARTLY_NAMED = 0.4
 """Factor for a name of which the query only holds words, as it rarely means that note."""
+_OTHER_SPELLING = 0.8
+"""Factor for a name of the query's words in another spelling, such as C# for ``C++``, beside one that is spelled so."""
 _STEM_MARK = "\x1f"
 """Between stems, which never contain it."""
 
@@ -400,6 +404,8 @@ class KeywordRanker:
             rareness=rareness(chosen) if rareness else self._rareness(connection, chosen, allowed=allowed),
         )
         matches = self._match_names(connection, naming, files)
+        others = _find_other_spellings(connection, query, [i for i, (score, _) in matches.items() if score >= 1])
+        matches = {**matches, **dict.fromkeys(others, (_OTHER_SPELLING, True))}
         if query.content != query.words:
             meant = self._holding(connection, [word for word in chosen if word.expression in content], files)
             matches = {i: match for i, match in matches.items() if i in meant or match[1]}
@@ -551,6 +557,19 @@ class KeywordRanker:
             stems_by_file = {**cached_stems, **new_stems}
             matches |= {file: naming.best(stems_by_file.get(file, ())) for file in others}
         return {file: matches.get(file, _NO_NAME) for file in files}
+
+
+def _find_other_spellings(connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> Collection[int]:
+    """Return those of *files*, which the query names, that it spells otherwise; none where none is spelled so."""
+    if len(files) < 2:
+        return ()
+    spelling = _spell(tokenizer.segment(query.plain))
+    exact = {i for i, name in fts5.read_names(connection, files) if _spell(name) == spelling}
+    return [i for i in files if i not in exact] if exact else ()
+
+
+def _spell(name: str) -> str:
+    return " ".join(name.casefold().split())
 
 
 MatchPlace = Literal["title", "heading", "content"]
