@@ -4094,6 +4094,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        notes: string[];
                         preset: {
                             added: string[];
                             name: string;
