@@ -191,7 +191,12 @@ NUMBER_RANGES: Final = {one.name: (one.minimum, one.maximum) for one in OVERRIDE
 TASK_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
     Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
-    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
+    Parameter(
+        name="model",
+        doc="The model that works; one of the configuration, unless a person asks.",
+        maximum=500,
+        refuses_blank=True,
+    ),
     Parameter(name="run_id", doc="A run that asked the person something; it continues as it was started.", maximum=200),
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     Parameter(
