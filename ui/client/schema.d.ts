@@ -8591,6 +8591,7 @@ export interface operations {
                         success: boolean;
                         unchecked: boolean;
                         vault: string;
+                        watch_failed?: string;
                     };
                 };
             };
