@@ -262,14 +262,22 @@ class Journal:
         self._guard = threading.RLock()
         self._max_bytes: int | None = None
         self._grown = 0
+        self._is_recorded = False
         self.path = path
 
     def begin(self, change_id: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
         """Record the change before its temp files are written."""
+        self._record_use()
         # Not synced: a record lost in a power cut leaves only temp files, and no name has changed yet.
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._transaction(durable=False) as database:
             add_change(database, change_id, at, meta, steps)
+
+    def _record_use(self) -> None:
+        """Leave a trace beside the file: emptied, it would be taken for a new one where it has no backup."""
+        if not self._is_recorded:
+            storage.record_use(self.path)
+            self._is_recorded = True
 
     def ready(self, change_id: str, contents: Mapping[str, bytes]) -> None:
         """Store what the change replaces and writes, and record that names change from here on."""
@@ -430,6 +438,8 @@ def open_journal(folder: Path) -> Journal:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     path = folder / JOURNAL_FILE
+    if not path.exists():  # whoever deleted it wants a new one
+        storage.forget_use(path)
     storage.check_emptied(path)
     with _storage_errors(path):
         database, is_read_only = storage.open_or_read(
