@@ -167,8 +167,8 @@ class View:
     def find_folder(self, path: NotePath) -> NotePath | None:
         """Return a folder as spelled on disk, or None where there is none that the client may know of.
 
-        One without visible files is there for a client that sees everything. For others it isn't: what hides its files
-        may name them one by one, and would be given away by the folder.
+        One that is empty is there. One whose files are all hidden from the client isn't: what hides them may name them
+        one by one, and would be given away by the folder.
         """
         if not self.visible(NotePath(f"{path}/note.md")):
             return None
@@ -178,7 +178,8 @@ class View:
             return None
         is_shown = self.visible(NotePath(f"{resolved.target}/note.md")) and opening.is_folder(resolved.place)
         if is_shown and not self.policy.sees_all:
-            is_shown = bool(self.list_files_at(resolved.file)[1])
+            (listed,) = walk.list_places(self.root, self.ignore, [resolved.path])
+            is_shown = not listed or any(map(self._is_file_visible, listed))
         return resolved.path if is_shown else None
 
     def new_path(self, raw: str) -> NotePath:
