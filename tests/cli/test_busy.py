@@ -67,7 +67,7 @@ def test_the_status_says_whether_the_index_is_being_filled(
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_the_status_tells_of_a_watch_that_fails(
+def test_status_and_doctor_tell_of_a_watch_that_fails(
     folder: Path, vault: Path, capsys: pytest.CaptureFixture[str], *, is_indexed: bool
 ) -> None:
     if is_indexed:
@@ -75,12 +75,15 @@ def test_the_status_tells_of_a_watch_that_fails(
     record_watch_failure(folder, RuntimeError())
     main.run(["-v", str(vault), "status"])
     failing = capsys.readouterr().out
+    main.run(["-v", str(vault), "doctor"])
+    checked = capsys.readouterr().out
     clear_watch_failure(folder)
     main.run(["-v", str(vault), "status"])
     afterwards = capsys.readouterr().out
 
     assert "note    the watch has failed since 20" in failing
     assert "(RuntimeError) and is tried again by itself" in failing
+    assert "a server or `knap watch` can't follow the vault since 20" in checked
     assert "the watch" not in afterwards
 
 

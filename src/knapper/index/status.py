@@ -208,7 +208,8 @@ def record_watch_failure(folder: Path, error: Exception | None) -> None:
 
 def clear_watch_failure(folder: Path) -> None:
     """Record that a vault is watched again, or isn't to be."""
-    (folder / _WATCH_FAILURE_FILE).unlink(missing_ok=True)
+    with suppress(OSError):  # a folder that can't be written has no record, or one that soon counts for nothing
+        (folder / _WATCH_FAILURE_FILE).unlink(missing_ok=True)
 
 
 def find_watch_failure(folder: Path) -> WatchFailure | None:
