@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from knapper.changes.links import rewriting
+from knapper.changes.links.rewriting import LinkForms, Scalar
+from knapper.vault.source import Outline
 from tests.changes import relinking
 
 CASES = [
@@ -226,3 +229,64 @@ def test_files_in_strange_encodings_are_left_alone_where_they_must_be(tmp_path: 
     ]
     assert [file.path for file in other.files if file.cause == "link"] == []
     assert len(other.notices) == 2
+
+
+def test_a_link_that_cant_be_written_keeps_no_other_from_following_and_takes_few_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(raw: bytes) -> Outline:
+        looks.append(len(raw))
+        return parse(raw)
+
+    looks: list[int] = []
+    parse = rewriting.PARSERS["note"]
+    alone, together = "[[B]]\n\n" * 100, "[[B]] [[B]]\n\n"
+    world = relinking.make(tmp_path, {"B.md": "", "S.md": f"{alone}{together}{alone}"})
+    monkeypatch.setattr(rewriting, "PARSERS", {**rewriting.PARSERS, "note": look})
+
+    draft = world.move(("B.md", "x`y.md"))
+
+    # Two backticks in a paragraph would make code of what is between them.
+    followed = alone.replace("B", "x`y")
+    assert world.text("S.md") == f"{followed}[[x`y]] [[B]]\n\n{followed}"
+    assert any("S.md, line 201: [[B]] can't be written" in notice for notice in draft.notices)
+    assert len(looks) < 40
+
+
+def test_of_many_links_that_cant_be_written_only_some_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "[[B]] [[B]]\n\n" * 40
+    world = relinking.make(tmp_path, {"B.md": "", "S.md": text})
+    monkeypatch.setattr(rewriting, "_MAX_LOOKS", 10)
+
+    draft = world.move(("B.md", "x`y.md"))
+
+    followed = world.text("S.md").count("[[x`y]]")
+    assert 0 < followed < 40
+    assert any(f"{80 - followed - 5} more links" in notice for notice in draft.notices)
+
+
+class Counted(Scalar):
+    """A scalar that counts how often somebody asks where a scalar begins."""
+
+    asked = 0
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "start":
+            Counted.asked += 1
+        return super().__getattribute__(name)
+
+
+def test_what_a_link_of_a_property_takes_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(count: int) -> int:
+        raw = b"---\nmany:\n" + b'  - "[[B]]"\n' * count + b"---\n"
+        outline = rewriting.PARSERS["note"](raw)
+        forms, Counted.asked = LinkForms(raw, "note", outline), 0
+        containers = {forms.of(link).container for link in outline.links}
+        assert (len(outline.links), containers) == (count, {"double"})
+        return Counted.asked
+
+    monkeypatch.setattr(rewriting, "Scalar", Counted)
+
+    assert asked(800) < 2.5 * asked(400)

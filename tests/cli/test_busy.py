@@ -13,6 +13,7 @@ from knapper.cli import main, output
 from knapper.cli.commands import index
 from knapper.index import refresh
 from knapper.index.engine import Engine
+from knapper.index.status import clear_watch_failure, record_watch_failure
 from knapper.system import private
 
 
@@ -64,6 +65,27 @@ def test_the_status_says_whether_the_index_is_being_filled(
 
     assert (while_filled["index_incomplete"], while_filled["indexing"]) == (True, True)
     assert (afterwards["index_incomplete"], afterwards["indexing"]) == (True, False)
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_status_and_doctor_tell_of_a_watch_that_fails(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str], *, is_indexed: bool
+) -> None:
+    if is_indexed:
+        main.run(["-v", str(vault), "-q", "index"])
+    record_watch_failure(folder, RuntimeError())
+    main.run(["-v", str(vault), "status"])
+    failing = capsys.readouterr().out
+    main.run(["-v", str(vault), "doctor"])
+    checked = capsys.readouterr().out
+    clear_watch_failure(folder)
+    main.run(["-v", str(vault), "status"])
+    afterwards = capsys.readouterr().out
+
+    assert "note    the watch has failed since 20" in failing
+    assert "(RuntimeError) and is tried again by itself" in failing
+    assert "a server or `knap watch` can't follow the vault since 20" in checked
+    assert "the watch" not in afterwards
 
 
 @pytest.mark.usefixtures("folder")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -568,3 +569,54 @@ def test_conversations_are_backed_up_when_they_are_opened(vault: Path) -> None:
         pass
 
     assert len(storage.list_backups(folder_of(vault) / "work.db")) == 1
+
+
+@pytest.mark.parametrize("has_header", [False, True])
+def test_an_emptied_journal_without_a_backup_is_told_and_kept(
+    vault: Path, capsys: pytest.CaptureFixture[str], *, has_header: bool
+) -> None:
+    path = folder_of(vault) / "journal.db"
+    settle(path)
+    shutil.rmtree(path.parent / storage.BACKUP_FOLDER)
+    path.unlink()
+    private.create_file(path)
+    if has_header:
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;")
+        assert path.stat().st_size > 0
+    emptied = path.read_bytes()
+    main.run(["-v", str(vault), "status"])
+    status = capsys.readouterr().out
+    main.run(["-v", str(vault), "new", "Other.md"])
+    write = capsys.readouterr().err
+    code, checks = doctor(capsys, vault)
+    kept = path.read_bytes()
+    _, repaired = doctor(capsys, vault, "--repair")
+    (aside,) = (path.parent / private.ASIDE_NAME).rglob("journal.db")
+    set_aside = aside.read_bytes()
+    main.run(["-v", str(vault), "new", "Other.md"])
+
+    lost = "is empty, although it was in use: what it held is lost"
+    assert lost in status
+    assert "`knap doctor --repair` begins a new one" in status
+    assert lost in write
+    assert (code, checks["data"]["state"], lost in checks["data"]["text"]) == (1, "fail", True)
+    assert (kept, set_aside) == (emptied, emptied)
+    assert "it starts over" in repaired["repair"]["text"]
+    assert (vault / "Other.md").is_file()
+
+
+def test_a_journal_that_was_deleted_or_never_used_is_new(vault: Path, tmp_path: Path) -> None:
+    path = folder_of(vault) / "journal.db"
+    settle(path)
+    shutil.rmtree(path.parent / storage.BACKUP_FOLDER)
+    path.unlink()
+    open_journal(path.parent).shut()
+    settle(path)
+    path.write_bytes(b"")
+    open_journal(path.parent).shut()
+    (tmp_path / "unused").mkdir()
+    (tmp_path / "unused" / "journal.db").touch()
+    open_journal(tmp_path / "unused").shut()
+
+    assert not storage.has_trace(path)

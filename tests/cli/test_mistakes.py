@@ -203,6 +203,18 @@ def test_a_preset_takes_no_note_that_isnt_there(vault: Path, capsys: pytest.Capt
     assert listed["total"] == 0
 
 
+def test_a_preset_tells_of_a_folder_to_exclude_that_isnt_there(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "Archive").mkdir()
+    (vault / "Archive" / "Old.md").write_text("old\n", encoding="utf-8")
+    code, lines = told(capsys, vault, "presets", "save", "mine", "--exclude", "Archive", "--exclude", "Archiv")
+    main.run(["-v", str(vault), "presets", "save", "mine", "--exclude", "Archiv", "--json"])
+    saved = json.loads(capsys.readouterr().out)
+
+    remark = "no folder 'Archiv' in the vault, so that nothing is excluded with it; nearest: 'Archive'"
+    assert (code, lines) == (0, [f"note: {remark}"])
+    assert saved["notes"] == [remark]
+
+
 def test_places_in_one_line_are_named_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (vault / "Garden.md").write_text("a red red red rose\nred\n", encoding="utf-8")
     _, several = told(capsys, vault, "edit", "Garden.md", "red", "blue")

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from knapper.errors import BadInput
 from knapper.server.http import binding
-from knapper.server.http.binding import RequestArguments
+from knapper.server.http.binding import Parameter, RequestArguments
 from knapper.server.security import BodyIntake
 from knapper.tools.context import SCRIPT_PROFILES
 from knapper.tools.links import GRAPH_TIES
@@ -203,7 +204,7 @@ def test_who_goes_away_while_sending_is_not_answered() -> None:
 
 
 _DEPTH = binding.count_parameter("depth", "How far.", 0, 9)
-_SCOPE = binding.Parameter(name="scope", doc="What it covers.", kind="object", fields=(_DEPTH,))
+_SCOPE = Parameter(name="scope", doc="What it covers.", kind="object", fields=(_DEPTH,))
 
 
 def test_a_whole_number_may_be_written_with_a_fraction_of_zero() -> None:
@@ -216,6 +217,31 @@ def test_a_whole_number_may_be_written_with_a_fraction_of_zero() -> None:
 def test_no_other_fraction_is_taken_for_a_whole_number() -> None:
     with pytest.raises(BadInput, match="'depth' isn't a number that can be used"):
         asyncio.run(binding.read_arguments(posted(b'{"depth": 8.5}'), [_DEPTH]))
+
+
+_TASK = Parameter(name="task", doc="What to do.", required=True)
+_MODEL = Parameter(name="model", doc="Which one.", refuses_blank=True)
+_NOTE = Parameter(name="note", doc="About it.")
+
+
+@pytest.mark.parametrize("parameter", [_TASK, _MODEL, _NOTE])
+@pytest.mark.parametrize("text", ["", " \n", " Rain "])
+def test_a_text_is_refused_as_empty_where_the_document_says_so(parameter: Parameter, text: str) -> None:
+    is_valid = True
+    body = {"task": "T", parameter.name: text}
+    try:
+        jsonschema.validate(body, {"properties": {parameter.name: parameter.schema}})
+    except jsonschema.ValidationError:
+        is_valid = False
+    try:
+        _ = asyncio.run(binding.read_arguments(posted(json.dumps(body).encode()), [_TASK, _MODEL, _NOTE]))
+    except BadInput as error:
+        refusal = error.message
+    else:
+        refusal = ""
+
+    assert refusal == ("" if is_valid else f"'{parameter.name}' is empty")
+    assert bool(refusal) == (not text.strip() and (parameter is _TASK or (parameter is _MODEL and text != "")))
 
 
 def posted(body: bytes) -> Request:

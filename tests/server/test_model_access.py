@@ -202,6 +202,16 @@ def test_a_model_that_a_request_names_wrongly_is_its_mistake_and_no_lack(tmp_pat
     assert (configured.status_code, configured.json()["code"]) == (503, "model_name")
 
 
+@pytest.mark.parametrize("path", ["/chat", "/ask", "/runs", "/models/trial"])
+def test_a_model_of_blanks_is_refused_as_other_empty_texts_are(tmp_path: Path, path: str) -> None:
+    body = {"/chat": {"message": "hi"}, "/models/trial": {}}.get(path, {"task": "hi"})
+    with real(tmp_path, ModelSettings(name="ollama:qwen3")) as client:
+        reply = client.post(path, json={**body, "model": " \t"})
+
+    assert (reply.status_code, reply.json()["code"]) == (422, "bad_arguments")
+    assert reply.json()["error"] == "'model' is empty"
+
+
 def test_a_model_of_the_configuration_that_cant_be_read_is_no_mistake_of_a_request(tmp_path: Path) -> None:
     section = AgentSettings(scout=ScoutAgentSettings(model="nonsense"))
     with real(tmp_path, ModelSettings(name="ollama:qwen3"), agents=section) as client:

@@ -1,10 +1,13 @@
 """Indexes are kept while a server runs, and a watcher that dies comes back."""
 
 import asyncio
+import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,14 @@ import pytest
 from knapper import config
 from knapper.errors import StorageError
 from knapper.index import feed, watch
+from knapper.index import status as index_status
 from knapper.index.documents import Filter
 from knapper.index.engine import Engine
+from knapper.index.models.base import EmbedderUnavailable
+from knapper.index.status import WatchFailure
 from knapper.server import workers
+from knapper.tools.notes import vault_status
+from knapper.tools.shapes.read import VaultStatus
 from tests.server import apps
 
 
@@ -120,6 +128,72 @@ def test_a_watcher_that_dies_is_started_again(tmp_path: Path, caplog: pytest.Log
     assert "the watcher of the vault 'v' died (disk_full)" in caplog.text
     assert "(RuntimeError)" in caplog.text
     assert "secret" not in caplog.text
+
+
+AWAY = EmbedderUnavailable("the server at http://secret:1 doesn't answer", hint="start it")
+
+
+def test_the_status_tells_of_a_watch_that_fails_until_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_away = threading.Event()
+    is_away.set()
+    failed: list[VaultStatus] = []
+
+    def embed(*_: object, **__: object) -> int:
+        if is_away.is_set():
+            raise AWAY
+        return 0
+
+    def tells() -> bool:
+        status = vault_status(world.hub.context(client="cli"))
+        failed.extend([status] if "watch_failed" in status else [])
+        return "watch_failed" in status
+
+    async def run() -> None:
+        async with workers.run_watchers(workers.engine_openers(world.hub), pause_s=0.3):
+            await until(tells)
+            is_away.clear()
+            await until(lambda: world.hub.open().engine.is_followed and not tells())
+
+    with apps.world(tmp_path) as world:
+        monkeypatch.setattr(Engine, "embed", embed)
+        asyncio.run(run())
+
+    remark = next(one for one in failed[0].get("remarks", []) if one.startswith("the watch has failed since "))
+    assert f"({AWAY.code})" in remark
+    assert "`knap index`" in remark
+    assert "secret" not in remark
+
+
+EARLIER = "2026-01-02T03:04:05+01:00"
+
+
+def test_a_failed_watch_is_told_from_its_first_failure_on_and_not_after_its_end(tmp_path: Path) -> None:
+    def follow(engine: Engine, stop: threading.Event) -> None:
+        del stop
+        index_status.record_watch_failure(engine.folder, AWAY)
+        raise AWAY
+
+    async def run() -> None:
+        async with workers.run_watchers(workers.engine_openers(world.hub), follow=follow, pause_s=60):
+            await until(lambda: find(folder))
+
+    find = index_status.find_watch_failure
+    with apps.world(tmp_path) as world:
+        folder = world.hub.open().engine.folder
+        asyncio.run(run())
+        stopped = find(folder)
+        index_status.record_watch_failure(folder, AWAY)
+        (file,) = folder.glob("*.failed")
+        file.write_text(json.dumps({"since": EARLIER, "reason": "disk_full"}), encoding="utf-8")
+        index_status.record_watch_failure(folder, None)
+        second = find(folder)
+        os.utime(file, (file.stat().st_atime, file.stat().st_mtime - 3_600))
+        killed = find(folder)
+
+    assert (stopped, killed) == (None, None)
+    assert second == WatchFailure(since=datetime.fromisoformat(EARLIER), reason="no_reports")
 
 
 def test_a_vault_that_is_missing_now_is_followed_once_it_is_there(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import NoReturn
 import pytest
 
 from knapper import app, config
+from knapper.errors import NotFound
 from knapper.tools import links
 from knapper.tools import notes as tools_notes
-from knapper.tools.context import Context
+from knapper.tools.context import Context, resolve_folder
 from knapper.tools.search import search_vault
 from knapper.vault.access import Policy
 from tests.index import worlds
@@ -76,3 +77,28 @@ def test_a_hidden_note_of_the_same_name_makes_no_link_ambiguous(tmp_path: Path) 
         ("open/b.md", None),
         ("z/c.md", ["open/c.md"]),
     ]
+
+
+def test_a_folder_whose_files_are_all_hidden_one_by_one_isnt_there(tmp_path: Path) -> None:
+    root = worlds.fill(
+        tmp_path / "v", {"a.md": "alpha\n", "secret/b.md": "beta\n", "part/c.md": "x\n", "part/d.md": "x\n"}
+    )
+    index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
+    index.refresh()
+    view = index.view.with_policy(Policy(client="guest", hidden=("secret/b.md", "part/c.md")))
+    with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
+        errors: list[dict[str, object]] = []
+        for folder in ("secret", "secrex"):
+            with pytest.raises(NotFound) as listed:
+                _ = resolve_folder(context, folder)
+            with pytest.raises(NotFound) as named:
+                _ = context.view.locate(folder)
+            errors.append({"listed": listed.value.as_dict(), "named": named.value.as_dict()})
+        with pytest.raises(NotFound) as partly:
+            _ = context.view.locate("part")
+
+    assert str(errors[0]).replace("secret", "secrex") == str(errors[1])
+    assert (errors[0]["listed"], partly.value.code) == (
+        {**listed.value.as_dict(), "error": "no folder 'secret' in the vault"},
+        "is_folder",
+    )

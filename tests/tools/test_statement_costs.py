@@ -47,13 +47,9 @@ _GROWS_WITH_NOTES: Final[Mapping[str, str]] = {
     "COMMIT": "now and then, FTS5 joins what was added to its index since",
     "INSERT INTO chunk_words": "as COMMIT, where rows don't come in the order of their ids",
 }
-_GROWS_WITH_CHANGES: Final[Mapping[str, str]] = {
-    **_GROWS_WITH_NOTES,
-    "SELECT count(*) FROM changes": "counts what a list has in all",
-}
 _GROWS_WITH_PROPOSALS: Final[Mapping[str, str]] = {
     **_GROWS_WITH_NOTES,
-    "SELECT count(*) FROM proposals": "counts what a list has in all",
+    "SELECT count(*) FROM proposals": "counts what a list has in all, and asks of each file whether it is still shown",
 }
 
 
@@ -166,7 +162,11 @@ _CALLS: Final[Mapping[str, Callable[[Context, int], object]]] = {
     "accept_proposal": lambda context, _: _accept(context),
     "reject_proposal": lambda context, _: _reject(context),
     "list_changes": lambda context, _: call(context, "list_changes", limit=5),
+    "list_changes of a note": lambda context, turn: call(context, "list_changes", path=_note(turn, 0), limit=5),
+    "list_changes of a client": lambda context, _: call(context, "list_changes", client="mcp", limit=5),
+    "list_changes of a run": lambda context, _: call(context, "list_changes", run="r", limit=5),
     "list_proposals": lambda context, _: call(context, "list_proposals", limit=5),
+    "list_proposals that are open": lambda context, _: call(context, "list_proposals", status="open", limit=5),
     "search_vault": lambda context, turn: call(context, "search_vault", query=f"Note {10 + turn}"),
     "find_notes": lambda context, turn: call(context, "find_notes", properties=[f"status=s{10 + turn}"], limit=5),
     "list_files_by_frontmatter": lambda context, turn: call(
@@ -187,7 +187,13 @@ _CALLS: Final[Mapping[str, Callable[[Context, int], object]]] = {
 
 
 def costs(
-    meter: _Meter, base: Path, *, notes: int = _NOTES, made: int = _CHANGES, proposals: int = _PROPOSALS
+    meter: _Meter,
+    base: Path,
+    *,
+    notes: int = _NOTES,
+    made: int = _CHANGES,
+    proposals: int = _PROPOSALS,
+    still_open: int = _OPEN_PROPOSALS,
 ) -> Costs:
     """Call tools in a vault, each once before it is counted."""
     vault = opened.vault(base, written(notes))
@@ -200,7 +206,7 @@ def costs(
         asking = replace(context, submit_options=SubmitOptions(propose=True))
         for number in range(proposals):
             _ = call(asking, "append_to_file", path=f"F4/N{80 + number % 20}.md", content=f"asked {number}")
-            if number >= _OPEN_PROPOSALS:
+            if number >= still_open:
                 _reject(context)
         for tool, act in _CALLS.items():
             meter.tool = ""
@@ -225,7 +231,10 @@ def grown(small: Costs, large: Costs, allowed: Mapping[str, str]) -> list[str]:
 def test_what_a_statement_costs_grows_with_nothing_that_it_needs_not_read(meter: _Meter, tmp_path: Path) -> None:
     small = costs(meter, tmp_path / "small")
     of_notes = grown(small, costs(meter, tmp_path / "notes", notes=4 * _NOTES), _GROWS_WITH_NOTES)
-    of_changes = grown(small, costs(meter, tmp_path / "changes", made=8 * _CHANGES), _GROWS_WITH_CHANGES)
+    of_changes = grown(small, costs(meter, tmp_path / "changes", made=8 * _CHANGES), _GROWS_WITH_NOTES)
     of_proposals = grown(small, costs(meter, tmp_path / "proposals", proposals=8 * _PROPOSALS), _GROWS_WITH_PROPOSALS)
+    few_open = costs(meter, tmp_path / "few", still_open=_PROPOSALS)
+    many_open = costs(meter, tmp_path / "open", proposals=8 * _PROPOSALS, still_open=8 * _PROPOSALS)
+    of_open = grown(few_open, many_open, _GROWS_WITH_PROPOSALS)
 
-    assert (of_notes, of_changes, of_proposals) == ([], [], [])
+    assert (of_notes, of_changes, of_proposals, of_open) == ([], [], [], [])

@@ -4094,6 +4094,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        notes: string[];
                         preset: {
                             added: string[];
                             name: string;
@@ -8590,6 +8591,7 @@ export interface operations {
                         success: boolean;
                         unchecked: boolean;
                         vault: string;
+                        watch_failed?: string;
                     };
                 };
             };

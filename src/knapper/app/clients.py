@@ -20,6 +20,7 @@ from knapper.app.hub import local_now
 from knapper.changes.disk import repair
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
 from knapper.tools import answers
+from knapper.tools.context import missing_folders
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -186,6 +187,13 @@ def keep_hidden_parts(preset: Preset, stored: Preset, view: View) -> Preset:
         ),
         added=(*preset.added, *_difference(stored.added, visible_preset.added)),
     )
+
+
+def excluded_in_vain(context: Context, folders: Sequence[str]) -> list[str]:
+    """Return a remark for each folder to exclude that the client doesn't see, with the nearest."""
+    if folders:
+        _ = context.freshen(meaning=False)  # the nearest are those that the index knows
+    return list(missing_folders(context, folders))
 
 
 def may_see_paused(run: PausedRun, client: ClientSettings) -> bool:

@@ -281,13 +281,20 @@ class ClientPipelines:
         """
         return self._build_request(replace(order, task=order.task or "-"))
 
-    def save(self, preset: Preset) -> Preset:
+    def save(self, preset: Preset) -> tuple[Preset, list[str]]:
         """Save a preset; parts of an existing one that the client can't see stay.
 
+        Returns:
+            The preset as the client sees it, and a remark for each folder that it excludes in vain.
+
         Raises:
+            NotFound: A note that it adds doesn't exist.
             BadInput: It can't be saved.
         """
-        store, view = self.pipelines.presets, self.agent_context("").view
+        context = self.agent_context("")
+        store, view = self.pipelines.presets, context.view
+        for note in preset.added:
+            _ = view.locate(note)
         try:
             complete_preset = app_clients.keep_hidden_parts(preset, store.find(preset.name), view)
         except NotFound:
@@ -295,7 +302,8 @@ class ClientPipelines:
             if len(store.list()) >= MOST_PRESETS:
                 raise BadInput(f"there are {MOST_PRESETS} presets", hint="delete one", code="too_many") from None
         store.save(complete_preset)
-        return app_clients.restrict_to_visible(store.find(preset.name), view)
+        saved = app_clients.restrict_to_visible(store.find(preset.name), view)
+        return saved, app_clients.excluded_in_vain(context, preset.scope.excluded_folders)
 
     def _build_request(self, order: TaskOrder) -> TaskRequest:
         _check_limits(self.chats.chats.hub.settings, order.limits, self.client.grants)

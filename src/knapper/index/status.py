@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sqlite3
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from knapper.errors import StorageError
+from knapper.errors import KnapError, StorageError
 from knapper.index import database, store
 from knapper.index.documents import check_digests, damage_error, digest_rows, vector_checksum
 from knapper.index.store import IndexStore
 from knapper.index.words import fts5
+from knapper.system import private
 from knapper.system.arrays import np
 from knapper.vault import walk
 from knapper.vault.access import Policy
@@ -171,6 +175,58 @@ def _count_chunks(
 def _count_allowed(files: str | None, allowed: NDArray[np.bool_]) -> int:
     """Count the allowed ids in a text; one text is read faster than many rows."""
     return int(np.count_nonzero(allowed[np.fromstring(files or "", np.int64, sep=" ")]))
+
+
+_WATCH_FAILURE_FILE: Final = "watch.failed"
+_WATCH_FAILURE_KEPT_S: Final = 600.0
+"""A failure that is older counts for nothing: a watch that still fails has recorded it again, or was killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchFailure:
+    """A watch that has failed, in whichever process, and hasn't begun again."""
+
+    since: dt.datetime
+    reason: str
+    """The error's code, or its type's name; nothing of a note."""
+
+
+def record_watch_failure(folder: Path, error: Exception | None) -> None:
+    """Record beside an index that its watch has failed, until that is cleared; the first time of several counts.
+
+    Args:
+        folder: The index's own.
+        error: What has ended the watch; None where the system's reports of changes have failed.
+    """
+    known = _read_watch_failure(folder)
+    since = known.since if known else dt.datetime.now().astimezone()
+    reason = error.code if isinstance(error, KnapError) else type(error).__name__ if error else "no_reports"
+    record = json.dumps({"since": since.isoformat(timespec="seconds"), "reason": reason})
+    with suppress(OSError):  # such as a full disk, which may be why the watch has failed: that error goes on
+        private.write_text(folder / _WATCH_FAILURE_FILE, record)
+
+
+def clear_watch_failure(folder: Path) -> None:
+    """Record that a vault is watched again, or isn't to be."""
+    with suppress(OSError):  # a folder that can't be written has no record, or one that soon counts for nothing
+        (folder / _WATCH_FAILURE_FILE).unlink(missing_ok=True)
+
+
+def find_watch_failure(folder: Path) -> WatchFailure | None:
+    """Return why a vault isn't watched that should be; None where it is, or where nobody tries."""
+    try:
+        age_s = time.time() - (folder / _WATCH_FAILURE_FILE).stat().st_mtime
+    except OSError:
+        return None
+    return _read_watch_failure(folder) if abs(age_s) < _WATCH_FAILURE_KEPT_S else None
+
+
+def _read_watch_failure(folder: Path) -> WatchFailure | None:
+    try:
+        record = json.loads((folder / _WATCH_FAILURE_FILE).read_text(encoding="utf-8"))
+        return WatchFailure(since=dt.datetime.fromisoformat(record["since"]), reason=str(record["reason"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 _FULL_TEXT_TABLES: Final = ("chunk_words", "title_words", "name_grams", "property_grams")

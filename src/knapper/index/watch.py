@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from knapper.errors import ConflictError
+from knapper.index import status
 from knapper.index.engine import Engine
 from knapper.index.feed import ChangeFeed
 from knapper.index.refresh import HEARTBEAT_FILE, RULE_FILES, Progress, RefreshOutcome
@@ -54,7 +55,8 @@ def follow_vault(
     """Index every change until *stop* is set.
 
     The whole vault is compared first, so that earlier changes aren't missed, and then at intervals, because
-    systems lose change events, and don't report all of network drives.
+    systems lose change events, and don't report all of network drives. A failure is recorded beside the index until
+    the vault is followed again; whoever gives up has to clear that.
 
     Args:
         engine: The index to update.
@@ -62,8 +64,25 @@ def follow_vault(
         on_change: Called after each indexed change, the first comparison included.
         progress: Called after each step of the first comparison, which may read the whole vault.
     """
-    if engine.follow_source(stop, on_change, progress):
-        return
+
+    def tell_source(outcome: RefreshOutcome) -> None:
+        status.clear_watch_failure(engine.folder)
+        on_change(outcome)
+
+    try:
+        if not engine.follow_source(stop, tell_source, progress):
+            _follow_files(engine, stop, on_change, progress)
+    except Exception as error:
+        if not stop.is_set():
+            status.record_watch_failure(engine.folder, error)
+        raise
+    status.clear_watch_failure(engine.folder)
+
+
+def _follow_files(
+    engine: Engine, stop: threading.Event, on_change: Callable[[RefreshOutcome], None], progress: Progress | None
+) -> None:
+    """Follow the changes of the vault's own files."""
     pause = 0.0
     while not stop.is_set():
         # Until *stop* is set, reports fail, or the index's folder is deleted.
@@ -87,6 +106,7 @@ def follow_vault(
                 with engine.followed_by(feed):
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
+                    status.clear_watch_failure(engine.folder)
                     on_change(outcome)
                     _follow_changes(engine, feed, on_change, stop)
             except _ReportsFailed:
@@ -96,6 +116,7 @@ def follow_vault(
         if has_failed:
             is_repeated = time.monotonic() - began < _FAILS_AGAIN_S
             pause = min(2 * pause, _MAX_RESTART_PAUSE_S) if pause and is_repeated else _RESTART_PAUSE_S
+            status.record_watch_failure(engine.folder, None)
             _ = stop.wait(pause)
 
 

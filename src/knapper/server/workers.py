@@ -460,11 +460,27 @@ class _WatcherSupervisor:
 
     async def keep(self, pause_s: float) -> None:
         """Run the watcher, restarting it until the server stops."""
+        opened: list[Engine] = []
+        try:
+            await self._restart(pause_s, opened)
+        finally:
+            from knapper.index import status  # noqa: PLC0415 - as above
+
+            for engine in opened:  # its watch may have failed, and isn't tried again
+                status.clear_watch_failure(engine.folder)
+
+    async def _restart(self, pause_s: float, opened: list["Engine"]) -> None:
+        """Restart the watcher whenever it has failed, and collect what it watches."""
+
+        def work() -> None:
+            opened[:] = [self.opened()]
+            self.follow(opened[0], self.stop)
+
         loop = asyncio.get_running_loop()
         pause = pause_s
         while not self.stop.is_set():
             began = loop.time()
-            work_future = self.pool.submit(lambda: self.follow(self.opened(), self.stop))
+            work_future = self.pool.submit(work)
             await asyncio.gather(asyncio.wrap_future(work_future), return_exceptions=True)
             if self.stop.is_set():
                 return

@@ -1,6 +1,6 @@
 """Find, list and describe notes, tags and folders, and report the state of the index."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Unpack
@@ -12,6 +12,7 @@ from knapper.index import database
 from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
 from knapper.index.documents import Filter
 from knapper.index.search import Hit, SearchMode, SearchRequest, SearchResult
+from knapper.index.status import WatchFailure, find_watch_failure
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, reading, search
 from knapper.tools.context import (
@@ -499,7 +500,8 @@ def vault_status(context: Context) -> VaultStatus:
     status = context.index.status(context.restrict(Filter()))
     is_indexing = context.index.is_being_filled
     freshness = replace(context.index.check_freshness(context.view.policy), filling=context.index.is_being_written)
-    remarks = [*context.notices, *search.freshness_notes(freshness)]
+    failure = None if context.index.is_followed else find_watch_failure(context.index.folder)
+    remarks = [*context.notices, *_watch_remarks(failure), *search.freshness_notes(freshness)]
     skipped: list[SkippedFileRow] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
     ]
@@ -522,6 +524,17 @@ def vault_status(context: Context) -> VaultStatus:
         "indexing": is_indexing,
         "built": status.built,
     }
+    if failure is not None:
+        answer["watch_failed"] = failure.since.isoformat(timespec="seconds")
     if remarks:
         answer["remarks"] = remarks
     return answer
+
+
+def _watch_remarks(failure: WatchFailure | None) -> Iterator[str]:
+    """Say that a server or `knap watch` fails to follow the vault, since when, and what to do."""
+    if failure is not None:
+        yield (
+            f"the watch has failed since {failure.since:%Y-%m-%d %H:%M} ({failure.reason}) and is tried again by"
+            " itself; until then the page and vectors are late; `knap index` takes changes in, or says what is wrong"
+        )

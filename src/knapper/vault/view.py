@@ -165,15 +165,22 @@ class View:
         return vault_files.find_path(self.root, path, must_exist=must_exist, visible=self.visible, known=self.folders)
 
     def find_folder(self, path: NotePath) -> NotePath | None:
-        """Return a folder as spelled on disk, where the client could see files in it, though there may be none."""
+        """Return a folder as spelled on disk, or None where there is none that the client may know of.
+
+        One that is empty is there. One whose files are all hidden from the client isn't: what hides them may name them
+        one by one, and would be given away by the folder.
+        """
         if not self.visible(NotePath(f"{path}/note.md")):
             return None
         try:
             resolved = self.find(path)
         except (NotFound, RefusedError, StorageError):
             return None
-        is_shown = self.visible(NotePath(f"{resolved.target}/note.md"))
-        return resolved.path if is_shown and opening.is_folder(resolved.place) else None
+        is_shown = self.visible(NotePath(f"{resolved.target}/note.md")) and opening.is_folder(resolved.place)
+        if is_shown and not self.policy.sees_all:
+            (listed,) = walk.list_places(self.root, self.ignore, [resolved.path])
+            is_shown = not listed or any(map(self._is_file_visible, listed))
+        return resolved.path if is_shown else None
 
     def new_path(self, raw: str) -> NotePath:
         """Check the path of a new file.

@@ -29,7 +29,7 @@ def test_a_preset_is_kept_as_it_shows_itself_under_its_name_in_whatever_case(tmp
         gone = client.delete("/presets/WORK%2FHOME")
         left = client.get("/presets").json()["results"]
 
-    assert put.json() == {"success": True, "preset": {"name": "Work/Home", **WHOLE}}
+    assert put.json()["preset"] == {"name": "Work/Home", **WHOLE}
     assert listed == [put.json()["preset"]]
     assert over == {"name": "work/home", **WHOLE, "added": []}
     assert names == ["work/home"]
@@ -87,6 +87,27 @@ def test_what_cannot_be_a_preset_is_refused(tmp_path: Path, body: dict[str, Any]
 
     assert (found.status_code, found.json()["code"]) == (422, code)
     assert kept == []
+
+
+def test_a_note_that_isnt_there_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with chats.asking(tmp_path, tasks.answering().open) as client:
+        reply = client.put("/presets/Work", json={"added": ["Garden.md", "Gardn.md"]})
+        stored = client.get("/presets").json()["results"]
+
+    assert (reply.status_code, stored) == (404, [])
+    assert "Gardn.md" in reply.json()["error"]
+    assert "Garden.md" in reply.json()["hint"]
+
+
+def test_a_folder_to_exclude_that_isnt_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+    with apps.world(tmp_path, notes={**apps.NOTES, "Archive/Old.md": "# Old\n"}) as world:
+        mounted = chats.mounted(world.hub, world.stop, tasks.answering().open)
+        with world.client(None, mounted) as client:
+            reply = client.put("/presets/Work", json={"scope": {"excluded_folders": ["Archive", "Archiv", "../x"]}})
+
+    missing, outside = reply.json()["notes"]
+    assert missing == "no folder 'Archiv' in the vault, so that nothing is excluded with it; nearest: 'Archive'"
+    assert "../x" in outside
 
 
 def test_a_name_has_1_to_100_characters_and_an_unknown_one_is_not_found(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_question_of_the_model_comes_back_and_the_next_message_answers_it(tmp_
         ({}, 422, "bad_arguments"),
         ({"message": None}, 422, "bad_arguments"),
         ({"message": 5}, 422, "bad_arguments"),
-        ({"message": "  "}, 422, "bad_input"),
+        ({"message": "  "}, 422, "bad_arguments"),
         ({"message": "x" * 200_001}, 422, "bad_arguments"),
         ({"message": "hi", "activeFile": "Rain.md"}, 422, "bad_arguments"),
         ({"message": "hi", "active_file": ["Rain.md"]}, 422, "bad_arguments"),
@@ -176,7 +176,7 @@ def test_an_empty_message_is_refused_and_begins_no_session(tmp_path: Path, path:
         found = client.post(path, json={"message": " \n"})
         kept = client.get("/sessions").json()["results"]
 
-    assert (found.status_code, found.json()["code"]) == (422, "bad_input")
+    assert (found.status_code, found.json()["code"]) == (422, "bad_arguments")
     assert (kept, model.asked) == ([], [])
 
 

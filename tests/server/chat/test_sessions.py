@@ -82,7 +82,7 @@ def test_a_session_is_begun_empty_renamed_and_found_by_its_title(tmp_path: Path)
 
     assert (made["title"], made["kind"], made["turns"]) == ("Plans", "own", 0)
     assert renamed["title"] == "New plans"
-    assert (empty.status_code, empty.json()["code"]) == (422, "bad_input")
+    assert (empty.status_code, empty.json()["code"]) == (422, "bad_arguments")
 
 
 def test_a_fork_goes_on_from_a_turn_and_leaves_the_other_as_it_is(tmp_path: Path) -> None:

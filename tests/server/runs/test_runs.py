@@ -183,7 +183,7 @@ def test_a_run_that_is_forgotten_is_gone_and_one_that_goes_on_is_not_forgotten(t
         ({}, 422, "bad_arguments"),
         ({"task": None}, 422, "bad_arguments"),
         ({"task": ["T"]}, 422, "bad_arguments"),
-        ({"task": "  "}, 422, "bad_input"),
+        ({"task": "  "}, 422, "bad_arguments"),
         ({"task": "x" * 50_001}, 422, "bad_arguments"),
         ({"task": "T", "Strategy": "x"}, 422, "bad_arguments"),
         ({"task": "T", "strategy": "../../etc/passwd"}, 404, "no_strategy"),

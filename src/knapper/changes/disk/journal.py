@@ -71,7 +71,7 @@ def read_step_row(row: sqlite3.Row) -> Step:
 _STEP_VALUES: Final = attrgetter(*STEP_COLUMNS.split(", "))
 """Returns a step's values in the order of the columns; `astuple` takes ten times as long."""
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_S: Final = 10.0
 _MOST_WAL_BYTES: Final = 16_000_000
 """Size to which the write-ahead log is cut after a large change."""
@@ -116,6 +116,7 @@ CREATE TABLE IF NOT EXISTS pruned (
     held INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS unfinished ON changes(phase) WHERE phase <> 'done';
+CREATE INDEX IF NOT EXISTS by_client ON changes(client);
 CREATE INDEX IF NOT EXISTS by_run ON changes(run) WHERE run <> '';
 CREATE INDEX IF NOT EXISTS by_proposal ON changes(proposal) WHERE proposal <> '';
 CREATE INDEX IF NOT EXISTS by_source ON steps(source);
@@ -248,6 +249,7 @@ def _drop_change(database: sqlite3.Connection, change_id: str) -> int:
 
 
 JOURNAL_FILE = "journal.db"
+_COUNT_UNMADE: Final = "SELECT count(*) FROM changes INDEXED BY unfinished WHERE phase <> 'done' AND phase <> 'applied'"
 _PRUNE_SHARE = 20
 
 
@@ -262,14 +264,22 @@ class Journal:
         self._guard = threading.RLock()
         self._max_bytes: int | None = None
         self._grown = 0
+        self._is_recorded = False
         self.path = path
 
     def begin(self, change_id: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
         """Record the change before its temp files are written."""
+        self._record_use()
         # Not synced: a record lost in a power cut leaves only temp files, and no name has changed yet.
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._transaction(durable=False) as database:
             add_change(database, change_id, at, meta, steps)
+
+    def _record_use(self) -> None:
+        """Leave a trace beside the file: emptied, it would be taken for a new one where it has no backup."""
+        if not self._is_recorded:
+            storage.record_use(self.path)
+            self._is_recorded = True
 
     def ready(self, change_id: str, contents: Mapping[str, bytes]) -> None:
         """Store what the change replaces and writes, and record that names change from here on."""
@@ -357,6 +367,17 @@ class Journal:
             row = database.execute(f"SELECT count(*) FROM changes WHERE {where}", values or {}).fetchone()  # noqa: S608
             return int(row[0])
 
+    def count_applied(self, where: str = "", values: Mapping[str, object] | None = None) -> int:
+        """Return how many changes match a condition, of those that were made; where it is empty, of all.
+
+        The few unfinished ones are taken away again, so that SQLite needs the rows' phase of none: without a condition
+        it counts pages, and with one the entries of an index.
+        """
+        condition, more = (f" WHERE {where}", f" AND {where}") if where else ("", "")
+        with self.reading() as database:
+            sql = f"SELECT (SELECT count(*) FROM changes{condition}) - ({_COUNT_UNMADE}{more})"  # noqa: S608
+            return int(database.execute(sql, values or {}).fetchone()[0])
+
     def limit(self, *, max_bytes: int, max_age_days: float) -> int:
         """Prune now, and by size again after each growth by a twentieth of the limit; return how many were dropped."""
         self._max_bytes = max_bytes
@@ -430,6 +451,8 @@ def open_journal(folder: Path) -> Journal:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
     path = folder / JOURNAL_FILE
+    if not path.exists():  # whoever deleted it wants a new one
+        storage.forget_use(path)
     storage.check_emptied(path)
     with _storage_errors(path):
         database, is_read_only = storage.open_or_read(

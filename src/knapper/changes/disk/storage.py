@@ -21,8 +21,12 @@ from knapper.system import private
 
 BACKUP_FOLDER: Final = "backups"
 _DERIVED_FOLDERS: Final = frozenset({BACKUP_FOLDER, private.ASIDE_NAME, "index"})
-TRACE_FOLDERS: Final[Mapping[str, str]] = {"taint.db": "taint"}
-"""By the name of a database without backups, a folder beside it that is made before its first row, and stays."""
+TRACES: Final[Mapping[str, str]] = {"taint.db": "taint", "journal.db": "journal.used"}
+"""By a database's name, a folder or file beside it that is made before its first row, and stays: backups may lack."""
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+_ROOT_AT: Final = 100
+"""Where the page of all tables begins in a file of SQLite. Source: SQLite, "Database File Format", 1.6."""
+_LEAF_PAGE: Final = 0x0D
 _BUSY_S: Final = 10.0
 _REFUSAL_CODES: Final = frozenset(
     {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY}
@@ -62,40 +66,70 @@ def is_refusal(error: BaseException | None) -> bool:
 
 
 def check_emptied(path: Path) -> None:
-    """Refuse a file that is empty although it has been in use: it would be taken for a new one.
+    """Refuse a file that is empty, or has no tables, although it has been in use: it would be taken for a new one.
 
     Being empty is no damage by itself: a process that is killed, or waits for the write lock, just before it makes the
     tables leaves such a file.
 
     Raises:
-        StorageError: There is a backup of it, or a folder that is only made for its rows, so it wasn't empty.
+        StorageError: There is a backup of it, or what is only made for its rows, so it wasn't empty.
     """
     # Looked at again once one was seen: another process may be making the file, and its first backup, just now.
-    if _is_empty(path) and ((backups := list_backups(path)) or _has_trace(path)) and _is_empty(path):
+    if _is_empty(path) and ((backups := list_backups(path)) or has_trace(path)) and _is_empty(path):
         repaired = "brings it back from its backup" if backups else "begins a new one, as there is no backup"
+        lost = "" if backups else ": what it held is lost"
         raise StorageError(
-            f"'{path}' is empty, although it was in use",
+            f"'{path}' is empty, although it was in use{lost}",
             code="damaged",
             hint=f"`knap doctor --repair` {repaired}, and keeps the empty file aside",
         )
 
 
+def find_emptied(folder: Path) -> Iterator[StorageError]:
+    """Yield what `check_emptied` says of the databases right in a folder."""
+    for path in sorted(folder.glob("*.db")):
+        try:
+            check_emptied(path)
+        except StorageError as error:
+            yield error
+
+
+def record_use(path: Path) -> None:
+    """Make the file that shows that a database is in use, before its first row.
+
+    Raises:
+        OSError: The folder can't be written.
+    """
+    private.create_file(path.with_name(TRACES[path.name]))
+
+
 def forget_use(path: Path) -> None:
     """Remove what shows that a database was in use, where a new one is to take its place; no process may use it."""
-    if _has_trace(path):
-        shutil.rmtree(path.with_name(TRACE_FOLDERS[path.name]), ignore_errors=True)
+    trace = path.with_name(TRACES[path.name]) if has_trace(path) else None
+    if trace is not None and trace.is_dir():
+        shutil.rmtree(trace, ignore_errors=True)
+    elif trace is not None:
+        with contextlib.suppress(OSError):  # a folder that can't be written gets no new database either
+            trace.unlink()
 
 
-def _has_trace(path: Path) -> bool:
-    return path.name in TRACE_FOLDERS and path.with_name(TRACE_FOLDERS[path.name]).is_dir()
+def has_trace(path: Path) -> bool:
+    """Return whether something beside a database shows that it has had rows."""
+    return path.name in TRACES and path.with_name(TRACES[path.name]).exists()
 
 
 def _is_empty(path: Path) -> bool:
-    """Return whether a database is there without content; its log is asked first, since it moves into the file."""
+    """Return whether a database is there without tables; its log is asked first, since it moves into the file."""
     try:
-        return not _has_log(path) and path.stat().st_size == 0
+        if _has_log(path):
+            return False
+        with path.open("rb") as file:
+            head = file.read(_ROOT_AT + 5)
     except OSError:
         return False
+    # The page of all tables has no cell: a file of one kilobyte may be as empty as one of none.
+    root = head[_ROOT_AT:]
+    return not head or (head.startswith(_SQLITE_HEADER) and root[:1] == bytes([_LEAF_PAGE]) and root[3:] == b"\0\0")
 
 
 def _has_log(path: Path) -> bool:

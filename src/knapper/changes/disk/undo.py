@@ -45,10 +45,12 @@ class ChangePage:
     offset: int
 
 
+_IS_APPLIED = "phase IN ('applied', 'done')"
 _STEP_TOUCHES_PATH = """(source = :path OR target = :path
-    OR substr(source, 1, length(:path) + 1) = :path || '/' OR substr(target, 1, length(:path) + 1) = :path || '/'
-    OR is_folder AND (substr(:path, 1, length(source) + 1) = source || '/'
-        OR substr(:path, 1, length(target) + 1) = target || '/'))"""
+    OR source > :below AND source < :beyond OR target > :below AND target < :beyond
+    OR is_folder AND source IN (SELECT value FROM json_each(:above))
+    OR is_folder AND target IN (SELECT value FROM json_each(:above)))"""
+"""Of the path, all below it and the folders above it; each is a range of an index. Its values are of `_path_values`."""
 _TOUCHES_PATH = f"id IN (SELECT change FROM steps WHERE {_STEP_TOUCHES_PATH})"  # noqa: S608 - constant text of ours
 _OF_WORK = "(run = :work OR proposal = :work OR id = :work)"
 _LED_TO = f"""id IN (WITH RECURSIVE led (id) AS (SELECT id FROM changes WHERE {_OF_WORK}
@@ -57,8 +59,8 @@ _STEP_PATHS = "SELECT change, source, target FROM steps WHERE kind NOT IN ('mkdi
 _AMONG_IDS = "id IN (SELECT value FROM json_each(:seen))"
 _CONDITIONS = {
     "client": "client = :client",
-    "run": "run = :run",
-    "proposal": "proposal = :proposal",
+    "run": "run = :run AND run <> ''",
+    "proposal": "proposal = :proposal AND proposal <> ''",
     "path": _TOUCHES_PATH,
     "since": "at >= :since",
     "until": "at <= :until",
@@ -78,18 +80,20 @@ def list_changes(
         offset: How many of the newest are left out.
     """
     criteria = criteria or ChangeFilter()
-    where, values = _conditions(criteria)
+    conditions, values = _conditions(criteria)
     if criteria.sees:
         # those of which at least one file is visible, and is the one that is asked for, if any
         touches = _STEP_TOUCHES_PATH if "path" in values else "1"
         with journal.reading() as database:
+            where = _applied(conditions)
             sql = f"{_STEP_PATHS} AND {touches} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
             rows = database.execute(sql, values).fetchall()
         ids = {change for change, *ends in rows if all(criteria.sees(end) for end in ends if end)}
-        where, values = f"{where} AND {_AMONG_IDS}", {**values, "seen": json.dumps(sorted(ids))}
+        conditions, values = [*conditions, _AMONG_IDS], {**values, "seen": json.dumps(sorted(ids))}
     page_values = {**values, "limit": limit, "offset": offset}
-    changes = journal.select(f"{where} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
-    return ChangePage(changes=tuple(changes), total=journal.count(where, values), limit=limit, offset=offset)
+    changes = journal.select(f"{_applied(conditions)} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
+    total = journal.count_applied(" AND ".join(conditions), values)
+    return ChangePage(changes=tuple(changes), total=total, limit=limit, offset=offset)
 
 
 def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset: int = 0) -> list[Change]:
@@ -101,9 +105,9 @@ def read_latest(journal: Journal, criteria: ChangeFilter, *, limit: int, offset:
         limit: How many.
         offset: How many of the latest are left out.
     """
-    where, values = _conditions(criteria)
+    conditions, values = _conditions(criteria)
     page_values = {**values, "limit": limit, "offset": offset}
-    return journal.select(f"{where} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset", page_values)
+    return journal.select(f"{_applied(conditions)} ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset", page_values)
 
 
 def read_among(journal: Journal, ids: Collection[str]) -> list[Change]:
@@ -121,7 +125,7 @@ def format_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
-def _conditions(criteria: ChangeFilter) -> tuple[str, dict[str, object]]:
+def _conditions(criteria: ChangeFilter) -> tuple[list[str], dict[str, object]]:
     values: dict[str, object] = {
         "client": criteria.client,
         "run": criteria.run,
@@ -132,7 +136,19 @@ def _conditions(criteria: ChangeFilter) -> tuple[str, dict[str, object]]:
         "work": criteria.work,
     }
     set_values = {name: value for name, value in values.items() if value}
-    return " AND ".join(["phase IN ('applied', 'done')", *(_CONDITIONS[name] for name in set_values)]), set_values
+    conditions = [_CONDITIONS[name] for name in set_values]
+    return conditions, {**set_values, **(_path_values(criteria.path) if criteria.path else {})}
+
+
+def _applied(conditions: Iterable[str]) -> str:
+    return " AND ".join([_IS_APPLIED, *conditions])
+
+
+def _path_values(path: str) -> dict[str, object]:
+    """Return the values that `_TOUCHES_PATH` takes."""
+    folders = [path[:end] for end, sign in enumerate(path) if sign == "/"]
+    after_slash = chr(ord("/") + 1)
+    return {"path": path, "below": f"{path}/", "beyond": f"{path}{after_slash}", "above": json.dumps(folders)}
 
 
 _HOLDS = "phase IN ('applied', 'done') AND undone = 0"
@@ -316,7 +332,7 @@ def find_undone(journal: Journal, changes: Collection[str]) -> dict[str, str]:
         return {row["id"]: row["undo"] for row in rows.fetchall()}
 
 
-_LATER: Final = f"""phase IN ('applied', 'done') AND {_TOUCHES_PATH}
+_LATER: Final = f"""{_IS_APPLIED} AND {_TOUCHES_PATH}
     AND seq > (SELECT seq FROM changes WHERE id = :after) ORDER BY seq"""  # noqa: S608 - constant text of ours
 _MAX_LATER: Final = 5
 """Most later changes that a message names."""
@@ -361,7 +377,7 @@ def find_later(journal: Journal, changes: Sequence[Change], paths: Iterable[str]
     pending = [(path, path, oldest) for path in dict.fromkeys(paths)]
     while pending:
         origin, path, after = pending.pop()
-        for change in journal.select(_LATER, {"path": path, "after": after}):
+        for change in journal.select(_LATER, {**_path_values(path), "after": after}):
             if origin in touched.setdefault(change.id, {}):
                 continue
             found[change.id] = change

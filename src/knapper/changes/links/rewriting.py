@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -192,8 +193,7 @@ class LinkForms:
     def of(self, link: Link) -> LinkForm:
         """Return how a link to a file is written."""
         target_bytes = self._raw[link.target_start : link.target_stop]
-        scalars = self._scalars if link.kind in {"property", "base"} else []
-        scalar = next((each for each in scalars if each.start <= link.target_start < each.stop), None)
+        scalar = self._scalar_at(link.target_start) if link.kind in {"property", "base"} else None
         container: Container = "json" if link.kind == "canvas" else scalar.style if scalar else "text"
         markup = self._markup(link)
         escapes_slashes = container == "json" and b"\\/" in target_bytes
@@ -215,7 +215,15 @@ class LinkForms:
 
     @cached_property
     def _scalars(self) -> list[Scalar]:
-        return read_scalars(self._raw, self._kind, self._outline)
+        # in the order of the text: an alias repeats an earlier one
+        scalars = read_scalars(self._raw, self._kind, self._outline)
+        return sorted(scalars, key=lambda scalar: (scalar.start, scalar.stop))
+
+    def _scalar_at(self, offset: int) -> Scalar | None:
+        """Return the scalar that holds a byte; a list of properties may have as many of them as the file has links."""
+        before = bisect_right(self._scalars, offset, key=lambda scalar: scalar.start)
+        scalar = self._scalars[before - 1] if before else None
+        return scalar if scalar is not None and offset < scalar.stop else None
 
     def _markup(self, link: Link) -> Markup:
         if link.kind in {"wikilink", "embed"}:
@@ -567,6 +575,8 @@ def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
 
 
 _AppliedGroup = tuple[Sequence[LinkEdit], Splice]
+_MAX_LOOKS: Final = 500
+"""So many links fail at once in no file that is written by hand; the rest is told as links to mend."""
 
 
 def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_AppliedGroup], list[LinkEdit]]:
@@ -574,21 +584,51 @@ def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_A
     applied: list[_AppliedGroup] = [((edit,), edit.splice) for edit in edits]
     if all(_is_plainly_safe(page, edit) for edit in edits) or _verify_links(page, applied):
         return applied, []
-    fitting: list[_AppliedGroup] = []
-    failed: list[LinkEdit] = []
     groups: dict[int, list[LinkEdit]] = {}
     for edit in edits:
         groups.setdefault(edit.scalar.start if edit.scalar else edit.link.target_start, []).append(edit)
-    for group in groups.values():
-        one = [((edit,), edit.splice) for edit in group]
-        quoted = _quote_scalar(page, group)
-        if _verify_links(page, one):
-            fitting += one
-        elif quoted is not None and _verify_links(page, [(group, quoted)]):
-            fitting.append((group, quoted))
+    search = _FittingSearch(page)
+    search.add(list(groups.values()))
+    return search.fitting, search.failed
+
+
+class _FittingSearch:
+    """A search for the edits that are read as intended together; each look parses the file with some of them.
+
+    Of 1,000 links of which one fails, that takes some 20 looks.
+    """
+
+    def __init__(self, page: LinkSource) -> None:
+        """Begin with no edit.
+
+        Args:
+            page: The file as it is.
+        """
+        self.fitting: list[_AppliedGroup] = []
+        self.failed: list[LinkEdit] = []
+        self._page = page
+        self._looks = 0
+
+    def add(self, groups: Sequence[Sequence[LinkEdit]]) -> None:
+        """Add the edits of each scalar, or of each link, to those that fit; by halves where they don't as they are."""
+        if self._takes([((edit,), edit.splice) for group in groups for edit in group]):
+            return
+        if len(groups) == 1:
+            quoted = _quote_scalar(self._page, groups[0])
+            if quoted is None or not self._takes([(groups[0], quoted)]):
+                self.failed += groups[0]
+        elif self._looks > _MAX_LOOKS:
+            self.failed += (edit for group in groups for edit in group)
         else:
-            failed += group
-    return (fitting, failed) if _verify_links(page, fitting) else ([], list(edits))
+            middle = len(groups) // 2
+            self.add(groups[:middle])
+            self.add(groups[middle:])
+
+    def _takes(self, groups: Sequence[_AppliedGroup]) -> bool:
+        self._looks += 1
+        fits = _verify_links(self._page, [*self.fitting, *groups])
+        self.fitting += groups if fits else ()
+        return fits
 
 
 def _is_plainly_safe(page: LinkSource, edit: LinkEdit) -> bool:
@@ -615,7 +655,8 @@ def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
 def _verify_links(page: LinkSource, applied: Sequence[_AppliedGroup]) -> bool:
     """Return whether the edited file has the same links in the same order, each as intended."""
     expected_links = {_target_span(edit.link): edit.wanted for group, _ in applied for edit in group}
-    outline = page.outline_of(splices.merge(page.raw, [splice for _, splice in applied]))
+    # Not cached: of a search for what fits, each outline is looked at once.
+    outline = PARSERS[page.kind](splices.merge(page.raw, [splice for _, splice in applied]))
     old, new = page.outline.links, outline.links
     if len(old) != len(new) or len(outline.problems) > len(page.outline.problems):
         return False

@@ -150,7 +150,10 @@ CREATE TABLE IF NOT EXISTS refusals (
 );
 CREATE INDEX IF NOT EXISTS refused ON refusals(at);
 """
-SCHEMAS: Final = ("", "", _TABLES, _DECISIONS)
+_DUE = """
+CREATE INDEX IF NOT EXISTS due ON proposals(expires) WHERE status IN ('open', 'stale');
+"""
+SCHEMAS: Final = ("", "", _TABLES, _DECISIONS, _DUE)
 """What each version adds; the tables of the first three are made only where they are missing."""
 
 _FILE_COLUMNS: Final = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 FILE = "taint.db"
-HOLDERS_FOLDER = storage.TRACE_FOLDERS[FILE]
+HOLDERS_FOLDER = storage.TRACES[FILE]
 """Of the locks of processes in which tainted runs go on. It also shows that an emptied file had marks."""
 _SCHEMAS = (
     """

@@ -37,7 +37,7 @@ from knapper.extras import ExtraName
 from knapper.index import refresh
 from knapper.index.documents import Filter
 from knapper.index.postgres.connection import UNREACHABLE
-from knapper.index.status import find_damage
+from knapper.index.status import WatchFailure, find_damage, find_watch_failure
 from knapper.server import addresses
 from knapper.system import private
 
@@ -471,7 +471,13 @@ def check_ignore_rules(settings: Settings) -> CheckResult | None:
 
 
 def check_watching(settings: Settings) -> CheckResult:
-    """Save a file in a folder of our own beside the state, and check that the system reports it."""
+    """Save a file in a folder of our own beside the state, and check that the system reports it to a watch."""
+    failure = _find_watch_failure(settings)
+    if failure is not None:
+        since = f"{failure.since:%Y-%m-%d %H:%M}"
+        text = f"a server or `knap watch` can't follow the vault since {since} ({failure.reason})"
+        hint = "it is tried again by itself; `knap index` takes changes in, or says what is wrong"
+        return CheckResult(name="watch", state="warn", text=text, hint=hint)
     try:
         with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix=private.WATCH_PREFIX) as folder:
             is_noticed = _notices_save(Path(folder))
@@ -483,6 +489,15 @@ def check_watching(settings: Settings) -> CheckResult:
         return CheckResult(name="watch", state="ok", text="changes are seen at once")
     hint = "search looks for changed files by itself; on network disks set WATCHFILES_FORCE_POLLING=true"
     return CheckResult(name="watch", state="warn", text="a saved file wasn't noticed", hint=hint)
+
+
+def _find_watch_failure(settings: Settings) -> WatchFailure | None:
+    try:
+        index = loading.state_folder(settings) / "index"
+    except KnapError:
+        return None  # and another check tells
+    failure = find_watch_failure(index)
+    return failure if failure is not None and not refresh.is_watched(index) else None
 
 
 def _notices_save(folder: Path) -> bool:

@@ -132,10 +132,9 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
     An existing preset of that name is replaced.
     """
     with _open_presets(global_options) as (presets, settings, hub):
-        if own["add"]:
-            view = hub.context(client="cli").view
-            for note in own["add"]:
-                _ = view.locate(note)
+        context = hub.context(client="cli")
+        for note in own["add"]:
+            _ = context.view.locate(note)
         try:
             presets.find(name)
             is_known = True
@@ -155,7 +154,12 @@ def save(global_options: GlobalOptions, name: str, **own: Unpack[PresetOptions])
         ).apply_to(clients.default_preset(presets, settings, own["preset"]))
         presets.save(replace(preset, name=name))
         saved = presets.find(name)
-    return output.print_result(global_options, {**saved.as_dict(), "replaced": is_known}, _render_presets([saved]))
+        remarks = clients.excluded_in_vain(context, own["exclude"])
+    fields = {**saved.as_dict(), "replaced": is_known} | ({"notes": remarks} if remarks else {})
+    shown = output.print_result(global_options, fields, _render_presets([saved]))
+    for remark in remarks:
+        output.note(global_options, f"note: {remark}")
+    return shown
 
 
 @command.command("delete", epilog=options.examples(("knap presets delete careful", "delete it")))

@@ -2,6 +2,7 @@
 
 import click
 
+from knapper.changes.disk import storage
 from knapper.cli import options, output, setup
 from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode, pluralize
@@ -34,7 +35,9 @@ def command(global_options: GlobalOptions) -> ExitCode:
             shared = f"{error.message}; {error.hint}"
         if shared:
             places["shared"] = shared
-        if server := addresses.describe_server(setup.read_settings(global_options).state_dir):
+        state_dir = setup.read_settings(global_options).state_dir
+        emptied = [*storage.find_emptied(context.index.folder.parent), *storage.find_emptied(state_dir)]
+        if server := addresses.describe_server(state_dir):
             places["server"] = server
     text, now = indexing.render_status(answer, places), stages.wall_clock()
     if scheduled:
@@ -44,4 +47,7 @@ def command(global_options: GlobalOptions) -> ExitCode:
         for one in scheduled:
             if one.last is not None and one.last.state in {"held", "failed"}:
                 text += "\n  " + output.plain(f"{one.name}: {one.last.state} last time: {one.last.reason}")
+    if emptied:
+        answer = {**answer, "damaged": [error.as_dict() for error in emptied]}
+        text = "\n".join([text, *(f"damaged {output.plain(f'{error.message}; {error.hint}')}" for error in emptied)])
     return output.print_result(global_options, answer, text)

@@ -15,7 +15,7 @@ from knapper.cli.options import GlobalOptions
 from knapper.cli.output import ExitCode
 from knapper.cli.render import indexing
 from knapper.errors import ConflictError
-from knapper.index import watch
+from knapper.index import status, watch
 from knapper.index.models.base import EmbedderUnavailable
 from knapper.index.refresh import RefreshOutcome
 
@@ -48,14 +48,17 @@ def command(global_options: GlobalOptions) -> ExitCode:
             if outcome.indexed or outcome.removed:
                 _report_outcome(global_options, outcome)
 
-        with _stop_on_signals() as stop:
-            retry_while_blocked(
-                lambda: watch.follow_vault(context.index, stop, report),
-                stop,
-                lambda why: output.note(
-                    global_options, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"
-                ),
-            )
+        try:
+            with _stop_on_signals() as stop:
+                retry_while_blocked(
+                    lambda: watch.follow_vault(context.index, stop, report),
+                    stop,
+                    lambda why: output.note(
+                        global_options, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"
+                    ),
+                )
+        finally:
+            status.clear_watch_failure(context.index.folder)  # it may have failed, and isn't tried again
     output.note(global_options, "stopped")
     return ExitCode.OK
 

@@ -120,8 +120,9 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
         **({"server": places["server"]} if "server" in places else {}),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
-    # Where the index is incomplete, the state says what to do.
-    remarks = [] if answer["index_incomplete"] else answer.get("remarks", [])
+    # Where the index is incomplete, the state says what to do, unless the watch that should fill it fails.
+    has_remarks = not answer["index_incomplete"] or "watch_failed" in answer
+    remarks = answer.get("remarks", []) if has_remarks else []
     lines += [f"{'note':<7} {plain(remark)}" for remark in remarks]
     if answer["skipped"]:
         lines.append(f"{pluralize(answer['problems'], 'file')} with problems:")

@@ -174,7 +174,9 @@ class Parameter:
     doc: str
     kind: ParameterKind = "text"
     required: bool = False
-    """Whether it may be left out, or be null."""
+    """Whether it may not be left out or be null; a required text may not be empty or blank either."""
+    refuses_blank: bool = False
+    """Whether a text that may be left out, and is when it is empty, may not be blanks alone."""
     minimum: float = 0
     """The lowest number."""
     maximum: float = _MAX_TEXT_CHARS
@@ -210,9 +212,14 @@ class Parameter:
         return _SCHEMA_TYPES[self.kind]
 
     def _text(self, *, or_none: bool = False) -> dict[str, JSONValue]:
-        if not self.choices:
-            return {"maxLength": self.maximum}
-        return {"enum": [*self.choices, *([None] if or_none else [])]}
+        if self.choices:
+            return {"enum": [*self.choices, *([None] if or_none else [])]}
+        length: dict[str, JSONValue] = {"maxLength": self.maximum}
+        if self.kind == "texts":
+            return length
+        if self.required:
+            return {"minLength": 1, **length, "pattern": r"\S"}
+        return {**length, "pattern": r"^$|\S"} if self.refuses_blank else length
 
 
 def count_parameter(name: str, doc: str, least: int, most: int) -> Parameter:
@@ -353,6 +360,8 @@ def _check_all(parameters: Sequence[Parameter], values: Mapping[str, JSONValue])
 
 def _check_contents(parameter: Parameter, value: JSONValue) -> None:
     if isinstance(value, str):
+        if not value.strip() and (parameter.required or (value and parameter.refuses_blank)):
+            raise _argument_error(f"'{parameter.name}' is empty", parameter.doc)
         _check_text(parameter, value)
     elif isinstance(value, list):
         if len(value) > _MAX_LIST_ITEMS:

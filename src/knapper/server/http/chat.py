@@ -16,7 +16,7 @@ from knapper.agents.events import Event
 from knapper.agents.sessions.store import StoredSession
 from knapper.agents.stages import Stage
 from knapper.app import clients
-from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.errors import ConflictError, NotFound
 from knapper.server import security
 from knapper.server.http import background, binding
 from knapper.server.http.background import CallRoutes
@@ -141,7 +141,6 @@ async def begin_turn(
         model: The name of the model that answers; empty for the configured one.
 
     Raises:
-        BadInput: The message is empty.
         NotFound: There is no such session.
         ConflictError: It is answering another message (code ``session_busy``).
         SetupError: There is no model.
@@ -149,8 +148,6 @@ async def begin_turn(
         StorageError: The server is stopping (code ``stopping``).
         KnapError: The note is hidden, several have its name, or too many turns are running.
     """
-    if not message.text.strip():
-        raise BadInput("the message is empty", hint="say something")
 
     def prepare() -> tuple[Session, ChatConfig, str]:
         note = client_chats.open_note(message.active_file)
@@ -447,7 +444,10 @@ _DEBUG: Final = Parameter(
     kind="flag",
 )
 _CHAT_MODEL: Final = Parameter(
-    name="model", doc="The model that answers; one of the configuration, unless a person asks.", maximum=500
+    name="model",
+    doc="The model that answers; one of the configuration, unless a person asks.",
+    maximum=500,
+    refuses_blank=True,
 )
 _CAPS: Final = (
     count_parameter("rounds", "Rounds of tool calls at most; only lowers the owner's limit.", 1, 100),

@@ -199,7 +199,9 @@ _OFFERED_PARAMETERS: Final = (
     *binding.ANY_VAULT,
 )
 _TRIAL_PARAMETERS: Final = (
-    Parameter(name="model", doc="Its name; the configured model where it is left out.", maximum=300),
+    Parameter(
+        name="model", doc="Its name; the configured model where it is left out.", maximum=300, refuses_blank=True
+    ),
     VAULT_PARAMETER,
 )
 _KEYS_CONTENT: Final = openapi.json_content(

@@ -81,7 +81,12 @@ NEW_RUN_PARAMETERS: Final = (
         choices=SCRIPT_PROFILES,
     ),
     Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag"),
-    Parameter(name="model", doc="Another model than the configured one; only a person may name any.", maximum=200),
+    Parameter(
+        name="model",
+        doc="Another model than the configured one; only a person may name any.",
+        maximum=200,
+        refuses_blank=True,
+    ),
     Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", maximum=200),
     *LIMIT_PARAMETERS,
     VAULT_PARAMETER,

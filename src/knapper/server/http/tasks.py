@@ -191,7 +191,12 @@ NUMBER_RANGES: Final = {one.name: (one.minimum, one.maximum) for one in OVERRIDE
 TASK_PARAMETERS: Final = (
     Parameter(name="task", doc="What is to be done; needed unless a run is continued.", maximum=200_000),
     Parameter(name="session_id", doc="The session to continue, which keeps the turn; none where it is left out."),
-    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", maximum=500),
+    Parameter(
+        name="model",
+        doc="The model that works; one of the configuration, unless a person asks.",
+        maximum=500,
+        refuses_blank=True,
+    ),
     Parameter(name="run_id", doc="A run that asked the person something; it continues as it was started.", maximum=200),
     Parameter(name="answer", doc="What the person says to that; only with run_id.", maximum=_MAX_ANSWER_CHARS),
     Parameter(
@@ -466,18 +471,20 @@ class _PipelineCall:
     async def save_preset(self) -> dict[str, JSONValue]:
         """Save a preset.
 
-        What is left out is as by default. One of the same name, in whatever case, is replaced.
+        What is left out is as by default. One of the same name, in whatever case, is replaced. The notes that it adds
+        have to exist.
         """
         args = self.args
 
-        def save() -> Preset:
+        def save() -> tuple[Preset, list[str]]:
             self._check_may_change()
             preset_data: dict[str, JSONValue] = {"name": args.text("name"), "added": [*(args.texts("added") or ())]}
             for part in ("scope", "rules", "toggles"):
                 preset_data[part] = args.object(part).non_null_values()
             return self.pipelines.save(store.read_preset(preset_data))
 
-        return {"preset": (await self.service.run_blocking(save)).as_dict()}
+        preset, remarks = await self.service.run_blocking(save)
+        return {"preset": preset.as_dict(), "notes": [*remarks]}
 
     async def delete_preset(self) -> dict[str, JSONValue]:
         """Delete a preset."""
@@ -542,7 +549,8 @@ def _bind_calls(service: JobService, tag: str, *, starts_tasks: bool = False) ->
 def preset_routes(service: JobService) -> tuple[RouteSpec, ...]:
     """List the routes of presets."""
     route, by_name = _bind_calls(service, "presets").route, "/presets/{name:path}"
-    preset_content = openapi.json_content({"preset": Preset})
+    notes = {**STRINGS, "description": "Which of the folders that it excludes isn't there, and the nearest."}
+    preset_content = openapi.json_content({"preset": Preset, "notes": notes})
     presets_content = openapi.json_content({"results": list[Preset]})
     deleted_content = openapi.json_content({"deleted": STRING})
     return (

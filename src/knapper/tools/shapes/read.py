@@ -597,6 +597,8 @@ class VaultStatus(TypedDict):
     indexing: bool
     """Whether the index is being written right now."""
     built: str
+    watch_failed: NotRequired[str]
+    """Since when a server or `knap watch` fails to follow the vault, ISO; absent where none does."""
     remarks: NotRequired[list[str]]
     """What to do about what the index lacks."""
 
