@@ -81,7 +81,7 @@ POSTINGS_PREFIX = "postings-"
 """Start of the names of files of postings beside it; see `knapper.index.words.postings`."""
 VECTORS_PREFIX = "vectors-"
 """Start of the names of files of vectors beside it; see `knapper.index.vectors`."""
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """Version of the schema; an index of another version is dropped and rebuilt."""
 
 CHUNK_BITS = 20
