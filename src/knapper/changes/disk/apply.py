@@ -456,11 +456,11 @@ def recover_unfinished(state: State) -> list[Recovered]:
         StorageError: The disk refuses; nothing else may be written until this succeeds.
     """
     recovered = [_recover(state, change) for change in state.journal.unfinished()]
-    if private.is_marked(state.folder):
-        try:
+    try:
+        if private.is_marked(state.folder):
             private.remove_marker(state.folder)
-        except OSError as error:
-            raise files.storage_error(error, private.MARKER_FILE) from error
+    except OSError as error:
+        raise files.storage_error(error, private.MARKER_FILE) from error
     return recovered
 
 
