@@ -1,3 +1,4 @@
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from knapper.changes.disk.files import hash_content
 from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
 from knapper.changes.disk.transaction import State
 from knapper.errors import StorageError
+from knapper.system import private
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, Fate, HookedDisk, nothing, opened, picture, save_over, write
 
@@ -268,3 +270,16 @@ def test_the_journal_says_that_names_change_only_when_the_new_texts_are_on_the_d
     apply.apply_effects(state, SCENES[scene], META)
 
     assert phases == ["staging"] * len(SCENES[scene])
+
+
+def test_a_disk_that_does_not_tell_whether_a_change_is_under_way_refuses_the_next_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = opened(root)
+
+    def fail(folder: Path) -> bool:
+        raise OSError(errno.EIO, "Input/output error", str(folder))
+
+    monkeypatch.setattr(private, "is_marked", fail)
+    with pytest.raises(StorageError, match="Input/output error"):
+        apply.apply_effects(state, SCENES["one note"], META)

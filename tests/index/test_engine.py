@@ -130,6 +130,20 @@ def test_a_file_with_a_new_time_and_the_same_bytes_is_not_indexed_again(tmp_path
         assert (outcome.indexed, outcome.unchanged) == (0, 1)
 
 
+def test_a_note_that_was_saved_between_the_look_and_its_reading_is_current_after_the_next_look(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        earlier = tuple(engine.view.list_files())
+        worlds.fill(root, {"a.md": "alpha and more\n"})
+        os.utime(root / "a.md", (1_600_000_000, 1_600_000_000))
+        refresh.apply_plan(engine.store, engine.view, refresh.RefreshPlan(changed=earlier))
+        engine.refresh()
+
+        assert engine.check_freshness().stale == 0
+        assert engine.store.file_states()[NotePath("a.md")].size == len("alpha and more\n")
+
+
 def test_a_large_difference_is_said_and_left_to_the_index_command(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(250)})
     with worlds.engine(root, tmp_path / "s") as engine:

@@ -218,6 +218,15 @@ def test_text_without_such_scripts_stays_as_it_is() -> None:
     assert tokenizer.segment("Plain text, déjà vu.") == "Plain text, déjà vu."
 
 
+def test_no_character_is_a_word_without_letters(words: Words) -> None:
+    words.execute("DELETE FROM words")
+    characters = " ".join(chr(code) for code in range(1, 0xD800))
+    words.execute("INSERT INTO words VALUES (?)", (tokenizer.segment(characters),))
+    words.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, words, row)")
+
+    assert words.execute("SELECT count(*) FROM temp.terms WHERE term IS NULL OR term = ''").fetchone()[0] == 0
+
+
 @given(st.text())
 def test_any_query_can_be_asked(words: Words, query: str) -> None:
     expression = match(tokenizer.parse_query(query))

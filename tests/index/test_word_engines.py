@@ -295,6 +295,23 @@ def test_a_small_index_has_no_file_and_a_large_one_follows_its_changes(
     assert word_engines.differences(engine.folder, engine.store.database) == []
 
 
+def test_an_accent_without_a_letter_neither_damages_the_index_nor_ends_its_file(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "MIN_ROWS", 1)
+    monkeypatch.setattr(postings, "_MIN_CHANGED_ROWS", 0)
+    monkeypatch.setattr(postings, "_MAX_CHANGED_SHARE", 0)
+    engine.refresh()
+    (first,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
+    worlds.fill(engine.view.root, {"accent.md": "# wind \u0301\n\nstorm \u0301\u0308 and \u0302\n"})
+    outcome = engine.refresh()
+    (second,) = engine.folder.glob(f"{database.POSTINGS_PREFIX}*")
+
+    assert not outcome.was_damaged
+    assert second != first
+    assert word_engines.differences(engine.folder, engine.store.database) == []
+
+
 def test_too_many_changes_end_the_recording_and_the_file_comes_back(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -147,6 +147,41 @@ def test_a_failing_call_fails_for_who_asked_and_gives_its_turn_on() -> None:
     threads.close()
 
     assert ([type(one) for one in failed], found) == ([ZeroDivisionError] * 3, 5)
+
+
+def test_a_call_that_stops_an_iteration_fails_too() -> None:
+    threads = WorkerThreads(1)
+
+    async def work() -> Sequence[object]:
+        return await asyncio.gather(threads.run("read", lambda: next(iter(()))), return_exceptions=True)
+
+    (failed,) = asyncio.run(asyncio.wait_for(work(), 30))
+    threads.close()
+
+    assert isinstance(failed, RuntimeError)
+
+
+def test_where_no_thread_can_be_started_the_call_is_refused_and_later_ones_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, made = WorkerThreads(2), list[int]()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def work() -> Sequence[object]:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            refused = [threads.run("write", lambda: made.append(1)) for _ in range(4)]
+            failed = await asyncio.gather(*refused, return_exceptions=True)
+        await asyncio.gather(*(threads.run("write", lambda: made.append(2)) for _ in range(2)))
+        return failed
+
+    failed = asyncio.run(asyncio.wait_for(work(), 30))
+    has_ended = threads.finish(5)
+
+    assert [isinstance(one, StorageError) and one.code for one in failed] == ["busy"] * 4
+    assert (made, has_ended) == ([2, 2], True)
 
 
 def test_who_gives_up_waiting_takes_no_turn_and_too_many_are_refused() -> None:

@@ -466,9 +466,12 @@ class IndexStore:
     def touch(self, rows: FileRows) -> None:
         """Record a file's new times where its content is unchanged."""
         with self.database.transaction() as connection:
-            columns = ", ".join(documents.TIME_COLUMNS)
-            marks = ", ".join("?" * len(documents.TIME_COLUMNS))
-            connection.execute(f"UPDATE files SET ({columns}) = ({marks}) WHERE path = ?", (*rows.times, rows.path))
+            # The size as well: where the file was saved between the look at it and its reading, the stored one is that
+            # of the text before, and the file would differ from it at each look.
+            columns = (*documents.TIME_COLUMNS, "size")
+            values = (*rows.times, rows.content[documents.CONTENT_COLUMNS.index("size")])
+            assignments = ", ".join(f"{column} = ?" for column in columns)
+            connection.execute(f"UPDATE files SET {assignments} WHERE path = ?", (*values, rows.path))
             file = _find_files(connection, [rows.path]).get(rows.path)
             if file is not None:
                 documents.store_rows_digest(connection, file.id)

@@ -140,7 +140,10 @@ _VARIANT_FORMS = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc\uff01-\uff
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u200c\u200d\u2060\ufe00-\ufe0f\ufeff"  # soft hyphen, joiners, variation selectors, byte-order mark
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # Hebrew points
-    "\u0640\u064b-\u065f\u0670]"  # Arabic vowels, and the line that stretches words
+    "\u0640\u064b-\u065f\u0670"  # Arabic vowels, and the line that stretches words
+    # All that FTS5 leaves out of words, by itself as well: alone, one would be a word without a letter, which FTS5's
+    # tables of words can't name.
+    "\u0300-\u0304\u0306-\u030c\u030f\u0311\u031b\u0323-\u0328\u032d\u032e\u0330\u0331]"
 )
 _PLAIN_LETTERS: Final = {
     **dict.fromkeys("ßẞ", "ss"),

@@ -106,7 +106,6 @@ def _follow_files(
                 with engine.followed_by(feed):
                     # Not earlier: while there is a heartbeat, searches rely on the watcher without scanning the vault.
                     write_heartbeat(engine.folder)
-                    status.clear_watch_failure(engine.folder)
                     on_change(outcome)
                     _follow_changes(engine, feed, on_change, stop)
             except _ReportsFailed:
@@ -222,11 +221,14 @@ def _embed(engine: Engine, feed: ChangeFeed, stop: threading.Event) -> bool:
 
     def look() -> bool:
         nonlocal is_reported
+        status.clear_watch_failure(engine.folder)
         _ = _collect(feed)
         is_reported = not feed.is_idle
         return is_reported
 
     _ = engine.embed(stop=stop, pauses=look)
+    # Not when files are followed again: that an embedder doesn't answer ends the watch, too.
+    status.clear_watch_failure(engine.folder)
     return is_reported
 
 

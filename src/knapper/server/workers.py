@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -99,12 +99,28 @@ class _Call(Generic[T]):
     is_in_first: bool = False
     """It has the thread that calls one after another share."""
 
+    def make(self) -> T:
+        return self.work()
+
     def end(self, done: Future[T]) -> None:
         error = done.exception()
         if error is None:
             self.future.set_result(done.result())
+        elif isinstance(error, StopIteration):
+            # asyncio takes none into a future, so that who waits for the call would do so for ever.
+            self.future.set_exception(RuntimeError("a call ended by StopIteration").with_traceback(error.__traceback__))
         else:
             self.future.set_exception(error)
+
+    def refuse(self) -> None:
+        """Fail since the system starts no further thread; one that takes the call later does nothing."""
+
+        def do_nothing() -> T:
+            raise CancelledError
+
+        self.work = do_nothing
+        hint = "try again in a moment; allow more threads where the system limits them"
+        self.future.set_exception(StorageError("the server can't start another thread", hint=hint, code="busy"))
 
 
 class _ThreadPool:
@@ -179,7 +195,11 @@ class _ThreadPool:
                 job.is_in_first = not any(other.is_in_first for other in self._running)
                 self._running.add(job)
                 executor = self._first if job.is_in_first else self._others
-                executor.submit(job.work).add_done_callback(partial(self._end, job))
+                try:
+                    executor.submit(job.make).add_done_callback(partial(self._end, job))
+                except RuntimeError:
+                    self._running.discard(job)
+                    job.refuse()
 
     def _end(self, job: _Call[object], done: Future[object]) -> None:
         with self._lock:

@@ -456,11 +456,11 @@ def recover_unfinished(state: State) -> list[Recovered]:
         StorageError: The disk refuses; nothing else may be written until this succeeds.
     """
     recovered = [_recover(state, change) for change in state.journal.unfinished()]
-    if private.is_marked(state.folder):
-        try:
+    try:
+        if private.is_marked(state.folder):
             private.remove_marker(state.folder)
-        except OSError as error:
-            raise files.storage_error(error, private.MARKER_FILE) from error
+    except OSError as error:
+        raise files.storage_error(error, private.MARKER_FILE) from error
     return recovered
 
 
@@ -495,10 +495,15 @@ def _recover(state: State, change: Change) -> Recovered:
     outcome: Literal["finished", "taken back"] = "finished"
     try:
         # Interrupted exchanges are completed first: `is_step_done` expects each file under its own or its temp name.
+        linked = [step for step in change.steps if context.symlinked_folder(step)]
         for step in change.steps:
-            if step.temp:
+            if step.temp and step not in linked:
                 context.files.mend(context.at(step.temp))
-        if change.phase == "ready" and all(transaction.is_step_done(context, step) for step in change.steps):
+        if (
+            change.phase == "ready"
+            and not linked
+            and all(transaction.is_step_done(context, step) for step in change.steps)
+        ):
             transaction.sync_folders(context, change.steps)
             state.journal.applied(change.id)
         elif change.phase != "applied":

@@ -32,6 +32,26 @@ def add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
     return error
 
 
+def find_moved_away(files: Files, root: Path, steps: Sequence[Step]) -> Iterator[str]:
+    """Yield a notice for each step whose temp file went elsewhere with its folder, before the steps are taken back.
+
+    Args:
+        files: The disk.
+        root: The vault's real folder.
+        steps: Those that may have been done.
+    """
+    for step in steps:
+        temp = root / step.temp
+        if not step.temp or files.stamp(temp) is not None:
+            continue
+        # A created or removed file has no temp file at times, a replaced one always.
+        if step.kind == "replace" or not opening.is_folder((root / (step.target_at or step.source_at)).parent):
+            yield (
+                f"the folder of '{step.path}' was moved meanwhile: look there whether the note is as it was, and for "
+                f"the file '{temp.name}', which holds its other text"
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Save:
     step: Step
@@ -56,13 +76,13 @@ class DisplacedSaves:
     def add(self, temp: Path, step: Step) -> None:
         """Read a displaced file, or hold it open while a program writes it; the copy is written by `keep`.
 
-        A folder that took the file's name has no copy: it goes back as it is.
+        A folder, link or pipe that took the file's name has no copy: it goes back as it is.
 
         Raises:
             OSError: It can't be read.
         """
         # Waiting and writing come later, when the file has its name back.
-        if opening.is_folder(temp):
+        if not opening.is_file(temp):
             return
         is_settled, file = self.files.is_settled(temp), self.files.hold(temp)
         content = file.read(timeout_s=0) if is_settled else b""

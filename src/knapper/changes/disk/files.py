@@ -442,8 +442,10 @@ HASH_OPEN = "open"
 """In place of the hash of a file that a program is still writing."""
 HASH_FOLDER = "folder"
 """In place of the hash of a folder that has taken a file's name."""
+HASH_SPECIAL = "special"
+"""In place of the hash of a pipe, socket or device that has taken a file's name."""
 LINK_PREFIX = "link:"
-"""Start of the hash of a symbolic link's own target path, used where the link itself is moved."""
+"""Start of the hash of a symbolic link's own target path, used where the link itself is moved or has a file's name."""
 
 _HASHED_BYTES = 64 * 1024 * 1024
 _READ_BYTES = 256 * 1024
@@ -514,9 +516,7 @@ class Files:
 
     def link_hash(self, path: Path) -> str:
         """Return the hash of a symbolic link's own target path: ``link:`` and 64 hex digits."""
-        with opening.parent(path) as (folder, name):
-            target = os.readlink(name, dir_fd=folder)
-        return LINK_PREFIX + hashlib.sha256(os.fsencode(target)).hexdigest()
+        return _hash_link(path)
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a folder."""
@@ -535,7 +535,8 @@ class Files:
         """Hash a file once no program writes it any more.
 
         Returns:
-            ``HASH_OPEN`` if a program writes it for too long, ``HASH_FOLDER`` for a folder, None for nothing.
+            ``HASH_OPEN`` if a program writes it for too long, ``HASH_FOLDER`` for a folder, ``HASH_SPECIAL`` for a
+            pipe, socket or device, what `link_hash` returns for a symbolic link, None for nothing.
         """
         return _inspect(path, timeout_s=self.wait_s)[1]
 
@@ -628,6 +629,12 @@ class Files:
         send2trash(str(path))
 
 
+def _hash_link(path: Path) -> str:
+    with opening.parent(path) as (folder, name):
+        target = os.readlink(name, dir_fd=folder)
+    return LINK_PREFIX + hashlib.sha256(os.fsencode(target)).hexdigest()
+
+
 def _stamp_of(status: os.stat_result) -> Stamp:
     kind: FileKind = "other"
     if stat.S_ISREG(status.st_mode):
@@ -644,6 +651,10 @@ def _stamp_of(status: os.stat_result) -> Stamp:
         inode=status.st_ino,
         mode=stat.S_IMODE(status.st_mode),
     )
+
+
+def _hash_other(status: os.stat_result) -> str:
+    return HASH_FOLDER if stat.S_ISDIR(status.st_mode) else HASH_SPECIAL
 
 
 def _inspect(path: Path, *, timeout_s: float) -> tuple[Stamp | None, str | None]:
@@ -663,16 +674,17 @@ def _inspect_free(path: Path, *, waits: bool = True) -> tuple[Stamp, str] | None
     """Inspect a file by one opening of it; return None if a program writes it, unless that was waited for."""
     try:
         handle = opening.open_file(path)
-    except PermissionError:
-        # Windows opens no folders, and other systems only those that may be read.
-        if not stat.S_ISDIR((status := opening.lstat(path)).st_mode):
+    except OSError:
+        # A link isn't followed, a socket can't be opened, Windows opens no folders, and other systems only those that
+        # may be read.
+        if stat.S_ISREG((status := opening.lstat(path)).st_mode):
             raise
-        return _stamp_of(status), HASH_FOLDER
+        return _stamp_of(status), _hash_link(path) if stat.S_ISLNK(status.st_mode) else _hash_other(status)
     try:
         # The stamp comes first: a write during or after hashing then differs from it.
         status = os.fstat(handle)
-        if stat.S_ISDIR(status.st_mode):
-            return _stamp_of(status), HASH_FOLDER
+        if not stat.S_ISREG(status.st_mode):
+            return _stamp_of(status), _hash_other(status)
         if waits and sys.platform == "linux" and not _lease_granted(handle):
             return None
         digest = hashlib.sha256()

@@ -503,9 +503,10 @@ def finish_step(context: ExecutionContext, step: Step) -> None:
     """Delete the displaced file of an applied step, or keep it as a copy if an editor wrote into it late."""
     if step.kind not in {"replace", "remove"}:
         return
-    temp = context.at(step.temp)
-    stamp, now = context.expected_stamps.get(step.temp), context.files.stamp(temp)
+    stamp, now = context.expected_stamps.get(step.temp), context.files.stamp(temp := context.at(step.temp))
     if now is None:
+        if link := context.symlinked_folder(step):
+            context.notices.append(f"'{link}' became a symbolic link; '{temp.name}' stays where the folder is now")
         return
     if (stamp != now or not context.files.is_settled(temp)) and context.files.settled_hash(temp) != step.before:
         keep_conflict_copy(context, temp, step)
@@ -654,6 +655,7 @@ def metadata_source(context: ExecutionContext, earlier: Sequence[Step], at: str)
 
 def _abandon(state: State, context: ExecutionContext, steps: Sequence[Step], tried: int, change_id: str) -> None:
     try:
+        context.notices.extend(displaced.find_moved_away(context.files, context.root, steps[:tried]))
         roll_back(context, steps, tried=tried)
     except (OSError, KnapError) as error:
         raise StorageError(
