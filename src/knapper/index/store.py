@@ -466,8 +466,7 @@ class IndexStore:
     def touch(self, rows: FileRows) -> None:
         """Record a file's new times where its content is unchanged."""
         with self.database.transaction() as connection:
-            # The size as well: where the file was saved between the look at it and its reading, the stored one is that
-            # of the text before, and the file would differ from it at each look.
+            # The size as well: that of a file which was saved while it was read is of the text before.
             columns = (*documents.TIME_COLUMNS, "size")
             values = (*rows.times, rows.content[documents.CONTENT_COLUMNS.index("size")])
             assignments = ", ".join(f"{column} = ?" for column in columns)
@@ -638,10 +637,10 @@ class IndexStore:
             model: The embedder's id.
             ids: The chunks.
             vectors: A row for each chunk.
-            uid: The id of the index that the chunks were read from, if it may have been begun anew since.
+            uid: The id of the index that the chunks were read from: in another one, the numbers are of other chunks.
 
         Returns:
-            Whether the index is still that one: in another one, the same numbers are those of other chunks.
+            Whether the index is still that one.
         """
         with self.database.transaction() as connection:
             current_uid, generation = database.state_of(connection)
