@@ -60,6 +60,17 @@ def test_ask_prints_the_answer_alone_and_shows_its_steps(vault: Path, capsys: py
 
 
 @pytest.mark.usefixtures("vault")
+def test_results_of_several_calls_name_their_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = Reply(parts=[Call("read_file", {"path": "Garden.md"}), Call("read_file", {"path": "None.md"})])
+    with protocol.serving(calls, LOOK, ANSWER) as server:
+        _ = main.run(["ask", "What", "colour?", "--model", model(server)])
+
+    steps = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  ")]
+    assert sorted(step.split(":")[0] for step in steps[:2]) == ["✓ read_file", "✗ read_file"]
+    assert steps[2] == "✓ Garden.md"
+
+
+@pytest.mark.usefixtures("vault")
 @pytest.mark.parametrize("words", [("colour?",), ("colour?", "--task"), ("colour?", "--scout")])
 def test_a_person_sees_that_the_model_is_tried_again(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
@@ -104,6 +115,16 @@ def test_ask_as_json_holds_answer_citations_tools_and_tokens(vault: Path, capsys
         "cost_usd": None,
     }
     assert "session_id" not in shown
+    assert vault.is_dir()
+
+
+def test_a_citation_that_is_dropped_twice_is_told_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = Reply(parts=["Green. [[Garden#Roof]] Tall. [[Garden#Roof]]"])
+    with protocol.serving(wrong) as server:
+        _ = main.run(["ask", "What colour?", "--model", model(server)])
+
+    told = [line for line in capsys.readouterr().err.splitlines() if "dropped" in line]
+    assert told == ["a citation was dropped 2 times: [[Garden#Roof]]: Garden.md has no heading 'Roof'"]
     assert vault.is_dir()
 
 

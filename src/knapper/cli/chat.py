@@ -107,6 +107,9 @@ class AnswerDisplay:
     done: Done | None = None
     error: Error | None = None
     proposals: list[str] = field(default_factory=list[str])
+    open_calls: int = 0
+    is_parallel: bool = False
+    """Whether several calls ran at once, whose results then name their tools."""
     notices: set[str] = field(default_factory=set[str])
     """Notices that were shown as they came; the outcome repeats some of them."""
 
@@ -117,10 +120,14 @@ class AnswerDisplay:
                 self._show_text(event)
             case ToolCall():
                 self.flush()
+                self.is_parallel = self.open_calls > 0
+                self.open_calls += 1
                 pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in event.arguments.items()]
                 self._note(f"→ {event.name}({', '.join(pairs)})")
             case ToolResult():
-                self._note(f"  {'✓' if event.success else '✗'} {event.summary}")
+                self.open_calls -= 1
+                name = f"{event.name}: " if self.is_parallel else ""
+                self._note(f"  {'✓' if event.success else '✗'} {name}{event.summary}")
             case ProposalEvent():
                 self.proposals.append(str(event.proposal["id"]))
             case QuestionEvent():
@@ -162,8 +169,8 @@ class AnswerDisplay:
             else:
                 self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
             self.flush()
-        for row in objects_in(done.removed):
-            self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
+        for text in output.describe_dropped(objects_in(done.removed)):
+            self._note(text)
         for note in done.notes:
             if str(note) not in self.notices:
                 self._note(str(note))

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
@@ -235,6 +236,12 @@ def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str
             note(options, f"nearest in meaning, which may have nothing to do with it:\n\n{nearest}\n")
     _print_notices(options, answer)
     return ExitCode.OK if answer.get("results") else ExitCode.NOTHING
+
+
+def describe_dropped(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Format the citations that were taken out of an answer: each once, with the number of times it stood there."""
+    counts = Counter(f"{row['citation']}: {row['reason']}" for row in rows)
+    return [f"a citation was dropped{f' {times} times' if times > 1 else ''}: {text}" for text, times in counts.items()]
 
 
 def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:

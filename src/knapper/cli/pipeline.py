@@ -67,8 +67,7 @@ def render_outcome(outcome: JSONRow) -> list[str]:
     lines += [f"open: {path}" for path in list_or_empty(outcome["opened"])]
     for failure in objects_in(object_or_empty(outcome["edit_results"]).get("failures")):
         lines.append(f"can't be made: {failure['file']} {failure['position']}: {failure['error']}")
-    for one in objects_in(outcome.get("removed")):
-        lines.append(f"a citation was dropped: {one['citation']}: {one['reason']}")
+    lines += output.describe_dropped(objects_in(outcome.get("removed")))
     for one in objects_in(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")).get("sources")):
         date = f" ({one['date']})" if one.get("date") else ""
         lines.append(f"source: {one['title']} {one['url']}{date}")
