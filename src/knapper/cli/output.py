@@ -177,11 +177,12 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
     "give the text in content": "give the text after the heading, or - for the standard input",
 }
 """A hint, and what it comes to at a terminal."""
+_MATCHES_EXPECTED: Final = re.compile(r"give the number of matches expected, (\d+), to change all")
 
 
 def command_hint(hint: str) -> str:
     """Return a hint worded for the command line."""
-    return COMMAND_HINTS.get(hint, hint)
+    return COMMAND_HINTS.get(hint, _MATCHES_EXPECTED.sub(r"give --count \1 to change all", hint))
 
 
 def write(options: GlobalOptions, text: str) -> None:
