@@ -84,10 +84,19 @@ export function titleOf(row: { path: string; files: number }): string {
 }
 
 /** How many places of a proposal are in which state: `2 open, 1 accepted`. */
-export function itemsOf(row: ProposalRow): string {
+function itemsOf(row: ProposalRow): string {
   return Object.entries(row.items)
     .map(([state, number]) => `${number} ${state === "stale" ? (number === 1 ? "no longer applies" : "no longer apply") : state}`)
     .join(", ");
+}
+
+/** The state of a proposal, and of its places where that says more: `Accepted`, `Accepted · 3 places`, `Partly accepted · 2 open, 1 accepted`. */
+export function stateTextOf(row: ProposalRow): string {
+  if (row.status === "open") return itemsOf(row);
+  const name = STATE_NAMES[row.status] ?? row.status;
+  const [state, number = 0] = Object.entries(row.items)[0] ?? [];
+  const isPlain = Object.keys(row.items).length < 2 && (state ?? row.status) === row.status;
+  return [name, isPlain ? (number > 1 ? `${number} places` : "") : itemsOf(row)].filter(Boolean).join(" · ");
 }
 
 export interface ProposalGroup {
