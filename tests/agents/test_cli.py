@@ -60,6 +60,14 @@ def test_ask_prints_the_answer_alone_and_shows_its_steps(vault: Path, capsys: py
 
 
 @pytest.mark.usefixtures("vault")
+def test_agents_calls_that_fail_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(Reply(parts=[Call("edit_all", {})]), ANSWER) as server:
+        _ = main.run(["ask", "What colour?", "--scout", "--model", model(server)])
+
+    assert "  → edit_all\n  ✗ edit_all: there is no tool 'edit_all'\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("vault")
 def test_results_of_several_calls_name_their_tools(capsys: pytest.CaptureFixture[str]) -> None:
     calls = Reply(parts=[Call("read_file", {"path": "Garden.md"}), Call("read_file", {"path": "None.md"})])
     with protocol.serving(calls, LOOK, ANSWER) as server:
