@@ -19,6 +19,7 @@ from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
 from tests.cli import terminals
+from tests.cli.terminals import Line
 
 GARDEN = "# Garden\n\n## Fence\n\nThe fence is to be green.\n"
 LOOK = Reply(parts=["Looking. ", Call("read_file", {"path": "Garden.md"})])
@@ -251,6 +252,16 @@ def test_a_change_that_ask_makes_waits_for_a_persons_word(vault: Path, capsys: p
 
     assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN
     assert "waits for your decision: `knap edits show" in capsys.readouterr().err
+
+
+def test_a_chat_at_a_terminal_leads_to_its_own_command_for_changes(vault: Path) -> None:
+    with protocol.serving(EDIT, Reply(parts=["It waits."])) as server:
+        typed_lines = [Line(after="> ", text="Paint it red\n"), Line(after="tool call", text="/exit\n")]
+        ended = terminals.run(["chat", "--model", model(server), "--no-color"], typed_lines)
+
+    assert "1 change for your decision: /edits\n" in ended.printed
+    assert "knap edits show" not in ended.printed
+    assert vault.is_dir()
 
 
 def test_chat_remembers_and_goes_on_another_time(

@@ -122,6 +122,19 @@ def test_a_long_name_widens_no_list(tmp_path: Path, browser: Browser, width: int
 
 
 @pytest.mark.timeout(60)
+def test_an_empty_list_of_conversations_begins_one_where_it_stands_alone(tmp_path: Path, browser: Browser) -> None:
+    with (
+        sites.serving(tmp_path, Model([[]]).open) as site,
+        browser.new_context(viewport={"width": 390, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/chat")
+        tab.locator(".k-empty").get_by_role("button", name="New conversation").click()
+
+        expect(tab).to_have_url(f"{site.address}{CHAT}")
+
+
+@pytest.mark.timeout(60)
 def test_a_long_folder_leaves_a_hit_its_name(tmp_path: Path, browser: Browser) -> None:
     path = f"{'A folder of many words ' * 4}".strip() + "/Tomatoes and beans.md"
     with (

@@ -101,6 +101,8 @@ class AnswerDisplay:
     flush: Callable[[], None]
     is_live: bool = False
     """Whether the answer is shown while it is written."""
+    is_chat: bool = False
+    """Whether the person goes on typing, and can decide on changes by ``/edits``."""
     step: int = 0
     text: str = ""
     """What was shown of the last reply."""
@@ -174,7 +176,9 @@ class AnswerDisplay:
         for note in done.notes:
             if str(note) not in self.notices:
                 self._note(str(note))
-        for proposal in self.proposals:
+        if self.is_chat and self.proposals:
+            self._note(f"{pluralize(len(self.proposals), 'change')} for your decision: /edits")
+        for proposal in () if self.is_chat else self.proposals:
             self._note(f"waits for your decision: `knap edits show {proposal}`")
         self._note(usage_footer(done))
 
@@ -382,6 +386,7 @@ class ChatState:
             return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)
+        display.is_chat = stdin_is_terminal()
         try:
             finished = run_turn(self.runner, work, display)
         except (NotFound, SetupError) as error:  # an agent that the message names has nothing to do, or can't

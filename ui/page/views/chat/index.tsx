@@ -137,7 +137,7 @@ function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
 
 export default defineView<Chat>({
   create,
-  List: ({ app, state }) => <Conversations chat={state} onGo={(id) => app.go(address(id))} />,
+  List: ({ app, state }) => <Conversations chat={state} onGo={(id) => app.go(address(id))} onNew={app.isNarrow.value ? () => app.go(address("")) : undefined} />,
   ListActions: ({ state }) => <NewButton chat={state} size="small" />,
   Main,
   titleOf: ({ state }) => state.conversation.title.value,
