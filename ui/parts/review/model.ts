@@ -78,6 +78,20 @@ export function stateOfFile(file: Pick<ProposedFile, "state" | "hunks">): string
 
 export const KIND_NAMES: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
 
+/** What is proposed for a file, and what became of it: `Edit · +1 −1 · Accepted`. */
+export function fileTextOf(file: ProposedFile): string {
+  const state = stateOfFile(file);
+  return [KIND_NAMES[file.kind] ?? file.kind, sizeOf(file), state === "open" ? "" : (STATE_NAMES[state] ?? state)].filter(Boolean).join(" · ");
+}
+
+function sizeOf(file: ProposedFile): string {
+  if (file.kind === "move" || file.kind === "trash") return "";
+  const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n").length : 0);
+  const added = file.hunks.reduce((sum, hunk) => sum + lines(hunk.new), 0);
+  const removed = file.hunks.reduce((sum, hunk) => sum + lines(hunk.old), 0);
+  return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
+}
+
 /** What a proposal is about, in a few words: a note's name, and how many more. */
 export function titleOf(row: { path: string; files: number }): string {
   return row.files > 1 ? `${noteName(row.path)} and ${row.files - 1} more` : noteName(row.path);
