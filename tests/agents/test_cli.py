@@ -19,6 +19,7 @@ from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
 from tests.cli import terminals
+from tests.cli.terminals import Line
 
 GARDEN = "# Garden\n\n## Fence\n\nThe fence is to be green.\n"
 LOOK = Reply(parts=["Looking. ", Call("read_file", {"path": "Garden.md"})])
@@ -57,6 +58,25 @@ def test_ask_prints_the_answer_alone_and_shows_its_steps(vault: Path, capsys: py
     assert "✓ Garden.md" in err
     assert "200 + 40 tokens, 1 tool call" in err
     assert vault.is_dir()
+
+
+@pytest.mark.usefixtures("vault")
+def test_agents_calls_that_fail_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(Reply(parts=[Call("edit_all", {})]), ANSWER) as server:
+        _ = main.run(["ask", "What colour?", "--scout", "--model", model(server)])
+
+    assert "  → edit_all\n  ✗ edit_all: there is no tool 'edit_all'\n" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("vault")
+def test_results_of_several_calls_name_their_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = Reply(parts=[Call("read_file", {"path": "Garden.md"}), Call("read_file", {"path": "None.md"})])
+    with protocol.serving(calls, LOOK, ANSWER) as server:
+        _ = main.run(["ask", "What", "colour?", "--model", model(server)])
+
+    steps = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  ")]
+    assert sorted(step.split(":")[0] for step in steps[:2]) == ["✓ read_file", "✗ read_file"]
+    assert steps[2] == "✓ Garden.md"
 
 
 @pytest.mark.usefixtures("vault")
@@ -104,6 +124,16 @@ def test_ask_as_json_holds_answer_citations_tools_and_tokens(vault: Path, capsys
         "cost_usd": None,
     }
     assert "session_id" not in shown
+    assert vault.is_dir()
+
+
+def test_a_citation_that_is_dropped_twice_is_told_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = Reply(parts=["Green. [[Garden#Roof]] Tall. [[Garden#Roof]]"])
+    with protocol.serving(wrong) as server:
+        _ = main.run(["ask", "What colour?", "--model", model(server)])
+
+    told = [line for line in capsys.readouterr().err.splitlines() if "dropped" in line]
+    assert told == ["a citation was dropped 2 times: [[Garden#Roof]]: Garden.md has no heading 'Roof'"]
     assert vault.is_dir()
 
 
@@ -222,6 +252,16 @@ def test_a_change_that_ask_makes_waits_for_a_persons_word(vault: Path, capsys: p
 
     assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN
     assert "waits for your decision: `knap edits show" in capsys.readouterr().err
+
+
+def test_a_chat_at_a_terminal_leads_to_its_own_command_for_changes(vault: Path) -> None:
+    with protocol.serving(EDIT, Reply(parts=["It waits."])) as server:
+        typed_lines = [Line(after="> ", text="Paint it red\n"), Line(after="tool call", text="/exit\n")]
+        ended = terminals.run(["chat", "--model", model(server), "--no-color"], typed_lines)
+
+    assert "1 change for your decision: /edits\n" in ended.printed
+    assert "knap edits show" not in ended.printed
+    assert vault.is_dir()
 
 
 def test_chat_remembers_and_goes_on_another_time(

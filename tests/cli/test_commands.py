@@ -194,6 +194,17 @@ def test_a_bar_takes_any_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b[3" not in capsys.readouterr().err
 
 
+def test_a_bar_begins_with_its_own_total(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with show_bars(colour=True) as bar:
+        bar("read", 0, 7)
+
+    shown = capsys.readouterr().err
+    assert "0/7" in shown
+    assert "/100" not in shown
+
+
 @pytest.mark.parametrize(
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (1_200, "1.2 kB"), (3_400_000, "3.4 MB"), (5e9, "5.0 GB")]
 )

@@ -9,7 +9,10 @@ import pytest
 
 from knapper.cli import main, onboarding
 from knapper.cli.options import GlobalOptions
+from knapper.cli.output import ExitCode
 from knapper.server.mcp import clients
+from tests.cli import terminals
+from tests.cli.terminals import INTERRUPT, Line
 
 
 @pytest.fixture
@@ -39,6 +42,18 @@ def test_only_clients_that_are_installed_here_are_offered(home: Path, capsys: py
     assert "gemini-cli" in others
     assert [row["name"] for row in json.loads(answer)["results"] if row["installed"]] == ["cursor", "codex"]
     assert [client.name for client in around.clients] == ["cursor", "codex"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.skipif(os.name != "posix", reason="it has no terminals of this kind")
+def test_a_person_who_starts_the_server_by_hand_is_told_what_it_waits_for(own_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "A.md").write_text("# A\n", encoding="utf-8")
+    waits = "waiting for an MCP client on standard input"
+
+    ended = terminals.run(["-v", str(tmp_path), "mcp"], [Line(after=waits, text=INTERRUPT)], HOME=str(own_home))
+
+    assert "`knap mcp install` enters it into your clients" in ended.printed
+    assert ended.code == ExitCode.INTERRUPTED
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs need another name there")

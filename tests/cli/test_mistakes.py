@@ -36,8 +36,13 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
         (
             ["links", "Garden"],
             "there is no command 'knap links Garden'",
-            "one of broken, in, orphans, out; `knap links --help`",
+            "one of broken, in, orphans, out; `knap links out NOTE` lists",
         ),
+        (["edits", "show"], "missing argument 'ID'", "`knap edits` lists the ids"),
+        (["sessions", "delete"], "missing argument 'ID'", "`knap sessions` lists the ids"),
+        (["run", "status"], "missing argument 'ID'", "`knap run list` lists the ids"),
+        (["search", "x", "--limit", "3"], "no such option '--limit'", "-n says how many; `knap search --help`"),
+        (["log", "--top", "3"], "no such option '--top'", "-n says how many; `knap log --help`"),
         (["links", "brken"], "there is no command 'knap links brken'", "did you mean 'broken'?"),
         (["search", "apple tree", "-winter"], "no such option '-w'", "to exclude a word, quote the whole query:"),
         (
@@ -133,6 +138,16 @@ def test_an_error_names_the_thing_and_the_next_command(
     assert code == 2
     assert lines[0].startswith(f"error: {error}")
     assert lines[1].startswith(f"hint: {hint}")
+
+
+def test_text_that_occurs_twice_leads_to_the_option_that_changes_all(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vault / "Twice.md").write_text("red, and red\n", encoding="utf-8")
+
+    _, lines = told(capsys, vault, "edit", "Twice", "red", "green")
+
+    assert lines[1] == "hint: add text around it until it occurs once, or give --count 2 to change all"
 
 
 def test_an_option_without_its_value_before_the_command_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,6 +106,15 @@ def test_a_vault_is_entered_and_indexed_and_a_second_time_nothing_changes(
     assert "Fence.md" in capsys.readouterr().out
 
 
+def test_files_with_problems_are_counted(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("A", "B", "C", "D"):
+        (vault / f"{name}.md").write_text("---\nauthor: @anna\n---\n", encoding="utf-8")
+
+    assert main.run(["setup", "--vault", str(vault), "--yes", "--no-service", "--no-clients"]) == 0
+
+    assert "    4 files with problems: `knap status` lists them\n" in capsys.readouterr().err
+
+
 def test_an_example_of_the_chats_instructions_is_written_and_ones_own_stay(vault: Path, config: Path) -> None:
     own = config.parent / "prompts" / "chat.md"
     own.parent.mkdir()

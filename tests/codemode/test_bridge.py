@@ -390,6 +390,14 @@ def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
     assert [kind for kind, answer in told.items() if not answer.get("hint") or "code" not in answer] == ["ok"]
 
 
+def test_a_name_that_a_script_lacks_leads_to_obsidian() -> None:
+    told = result_answer(ScriptResult(kind="error", error="line 1: NameError: name 'search' is not defined"))
+    other = result_answer(ScriptResult(kind="error", error="line 1: ZeroDivisionError: division by zero"))
+
+    assert told.get("hint", "").endswith("as in obsidian.search(query, limit)")
+    assert "obsidian" not in other.get("hint", "")
+
+
 @pytest.mark.parametrize(("code", "timeout_s"), [("", None), (" \n", None), ("1", 0), ("1", -1), ("1", float("nan"))])
 def test_the_tool_refuses_what_cant_be_run(context: Context, code: str, timeout_s: float | None) -> None:
     with pytest.raises(BadInput):

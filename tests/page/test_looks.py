@@ -70,6 +70,11 @@ BEGINS = """all => all.map(node => {
     return box.right - text.right < text.left - box.left ? "right" : "left";
 })"""
 """At which side of its block each text stands."""
+BEYOND = """all => all.filter(n => {
+    const box = n.getBoundingClientRect();
+    return box.width && box.right > innerWidth + 1 && !n.matches(".k-cut, .k-cut *");
+}).map(n => n.className)"""
+"""What ends beyond the window's right side."""
 OVERFLOWING = "all => all.filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.id || n.className)"
 
 
@@ -93,6 +98,55 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, browser: Browser, widt
 
         assert tab.evaluate(wide) <= width
         assert tab.locator(".k-changes, .k-answer, .k-answer > p, .k-exchange").evaluate_all(OVERFLOWING) == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("width", [320, 1280])
+def test_a_long_name_widens_no_list(tmp_path: Path, browser: Browser, width: int) -> None:
+    name = f"{'a long name ' * 20}.md".replace(" .", ".")
+    with (
+        sites.serving(tmp_path, Model([[]]).open, notes={f"In/{name}": "# Long\n\nTomatoes.\n"}) as site,
+        browser.new_context(viewport={"width": width, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/search")
+        row = tab.get_by_role("list", name="Recently changed").get_by_role("link", name="a long name")
+        expect(row).to_be_visible()
+        assert tab.locator(".k-content *").evaluate_all(BEYOND) == []
+        row.click()
+        expect(tab.locator(".k-main")).to_contain_text("Tomatoes")
+        tab.goto(f"{site.address}/app/graph")
+        expect(tab.get_by_role("link", name="Around a long name")).to_be_visible()
+
+        assert tab.locator(".k-empty, .k-empty *").evaluate_all(BEYOND) == []
+
+
+@pytest.mark.timeout(60)
+def test_an_empty_list_of_conversations_begins_one_where_it_stands_alone(tmp_path: Path, browser: Browser) -> None:
+    with (
+        sites.serving(tmp_path, Model([[]]).open) as site,
+        browser.new_context(viewport={"width": 390, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/chat")
+        tab.locator(".k-empty").get_by_role("button", name="New conversation").click()
+
+        expect(tab).to_have_url(f"{site.address}{CHAT}")
+
+
+@pytest.mark.timeout(60)
+def test_a_long_folder_leaves_a_hit_its_name(tmp_path: Path, browser: Browser) -> None:
+    path = f"{'A folder of many words ' * 4}".strip() + "/Tomatoes and beans.md"
+    with (
+        sites.serving(tmp_path, Model([[]]).open, notes={path: "# Tomatoes and beans\n\nWater them.\n"}) as site,
+        browser.new_context(viewport={"width": 390, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab, "/app/search?q=beans")
+        name = tab.get_by_role("option", name="Tomatoes and beans").locator(".k-hit-title > .k-cut").first
+        expect(name).to_be_visible()
+
+        assert name.evaluate("name => name.scrollWidth <= name.clientWidth")
 
 
 @pytest.mark.timeout(120)

@@ -51,6 +51,14 @@ def test_the_keyboard_alone_decides_as_soon_as_a_change_opens(tmp_path: Path, ta
         assert site.read("Garden.md") == sites.NOTES["Garden.md"].replace(SHED, BARN)
 
 
+def test_a_proposal_of_another_programs_conversation_is_headed_in_words(tmp_path: Path, tab: Page) -> None:
+    with reviews.serving(tmp_path) as site:
+        reviewing(site, tab, reviews.propose(site, run="27b7c38d-6c09-45bc-8ee7-072ba025b566", **{SHED: BARN}))
+
+        expect(tab.locator(".k-waiting-head h3")).to_have_text("A conversation elsewhere")
+        expect(tab.locator(".k-review-facts")).not_to_contain_text("27b7c38d")
+
+
 def test_the_keys_work_wherever_the_view_is_clicked_and_stand_in_the_sheet(tmp_path: Path, tab: Page) -> None:
     with reviews.serving(tmp_path) as site:
         reviewing(site, tab, two_places(site))

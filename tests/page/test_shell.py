@@ -104,7 +104,9 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
         tab.keyboard.press("t")
         expect(tab).to_have_url(f"{site.address}/app/settings")
         tab.keyboard.press("?")
-        expect(tab.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        expect(tab.get_by_role("dialog", name="Keyboard shortcuts").get_by_role("heading")).to_have_text(
+            ["Keyboard shortcuts", "Everywhere", "Go to"]
+        )
         picture(tab, "keys")
         tab.keyboard.press("Escape")
         expect(tab.get_by_role("dialog")).to_have_count(0)
@@ -116,8 +118,17 @@ def test_the_page_is_gone_through_by_keys_alone(tmp_path: Path, tab: Page) -> No
         tab.keyboard.press("Enter")
         expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
         tab.go_back()
-
         expect(tab).to_have_url(f"{site.address}/app/notes")
+        tab.keyboard.press("g")
+        tab.keyboard.press("c")
+        expect(tab.locator(".k-compose")).to_be_visible()
+        tab.get_by_role("link", name="Search", exact=True).click()
+        tab.locator("body").evaluate("() => document.activeElement.blur()")
+        tab.keyboard.press("?")
+
+        expect(tab.get_by_role("dialog").get_by_role("heading", level=3)).to_have_text(
+            ["Everywhere", "Go to", "Search"]
+        )
 
 
 @pytest.mark.timeout(120)

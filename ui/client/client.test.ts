@@ -88,6 +88,8 @@ describe("calls", () => {
   it.each([
     ["send it as 'Authorization: Bearer TOKEN'; `knap token` tells where it lies", "sign in again, or connect this device anew"],
     ["/openapi.json lists what there is", "the server may be of another version"],
+    ["it may have been deleted; list the runs", "it may have been deleted"],
+    ["list the proposals for their ids", "it may have been deleted, or is another vault's"],
     ["try again", "try again"],
   ])("fail with a hint in a person's words: %s", async (hint, shown) => {
     const { client } = clientOf([{ status: 409, json: { error: "it failed", code: "stale", hint } }]);

@@ -62,6 +62,9 @@ export function isAbort(error: unknown): boolean {
 
 /** What the server says to programs, which the page or plugin does for a person. */
 const FOR_PERSONS: Readonly<Record<string, string>> = {
+  "it may have been deleted; list the runs": "it may have been deleted",
+  "list the proposals for their ids": "it may have been deleted, or is another vault's",
+  "list the sessions": "it may have been deleted, or is another vault's",
   "/openapi.json lists what there is": "the server may be of another version",
   "send it as 'Authorization: Bearer TOKEN'; `knap token` tells where it lies": "sign in again, or connect this device anew",
 };

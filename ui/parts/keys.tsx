@@ -16,6 +16,8 @@ export interface Shortcut {
   when?: () => boolean;
   /** Whether it holds while somebody writes; those with `mod` do. */
   inFields?: boolean;
+  /** Whether its view is the open one, which alone the sheet shows; left out by those that hold in all views. */
+  isHere?: () => boolean;
   /** Stands in the sheet for keys that a component handles itself. */
   isShownOnly?: boolean;
 }
@@ -78,9 +80,9 @@ function isField(target: EventTarget | null): boolean {
   return (node?.isContentEditable ?? false) || (node?.matches?.(FIELDS) ?? false);
 }
 
-/** All keys by their groups. */
+/** All keys of the view that is open, by their groups. */
 export function KeySheet({ shortcuts }: { shortcuts: Shortcuts }): JSX.Element {
-  const shown = shortcuts.all.value;
+  const shown = shortcuts.all.value.filter((shortcut) => shortcut.isHere?.() ?? true);
   const groups = [...new Set(shown.map((shortcut) => shortcut.group))];
   return (
     <div class="k-keys">

@@ -101,12 +101,17 @@ class AnswerDisplay:
     flush: Callable[[], None]
     is_live: bool = False
     """Whether the answer is shown while it is written."""
+    is_chat: bool = False
+    """Whether the person goes on typing, and can decide on changes by ``/edits``."""
     step: int = 0
     text: str = ""
     """What was shown of the last reply."""
     done: Done | None = None
     error: Error | None = None
     proposals: list[str] = field(default_factory=list[str])
+    open_calls: int = 0
+    is_parallel: bool = False
+    """Whether several calls ran at once, whose results then name their tools."""
     notices: set[str] = field(default_factory=set[str])
     """Notices that were shown as they came; the outcome repeats some of them."""
 
@@ -117,10 +122,14 @@ class AnswerDisplay:
                 self._show_text(event)
             case ToolCall():
                 self.flush()
+                self.is_parallel = self.open_calls > 0
+                self.open_calls += 1
                 pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in event.arguments.items()]
                 self._note(f"→ {event.name}({', '.join(pairs)})")
             case ToolResult():
-                self._note(f"  {'✓' if event.success else '✗'} {event.summary}")
+                self.open_calls -= 1
+                name = f"{event.name}: " if self.is_parallel else ""
+                self._note(f"  {'✓' if event.success else '✗'} {name}{event.summary}")
             case ProposalEvent():
                 self.proposals.append(str(event.proposal["id"]))
             case QuestionEvent():
@@ -162,12 +171,14 @@ class AnswerDisplay:
             else:
                 self.show(f"\n{_CORRECTED}\n\n{output.diff_block(self.text, done.answer)}\n")
             self.flush()
-        for row in objects_in(done.removed):
-            self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
+        for text in output.describe_dropped(objects_in(done.removed)):
+            self._note(text)
         for note in done.notes:
             if str(note) not in self.notices:
                 self._note(str(note))
-        for proposal in self.proposals:
+        if self.is_chat and self.proposals:
+            self._note(f"{pluralize(len(self.proposals), 'change')} for your decision: /edits")
+        for proposal in () if self.is_chat else self.proposals:
             self._note(f"waits for your decision: `knap edits show {proposal}`")
         self._note(usage_footer(done))
 
@@ -375,6 +386,7 @@ class ChatState:
             return await self.chats.conversations.reply(self.chat, self.session.id, message, emit)
 
         display = open_display(self.options)
+        display.is_chat = stdin_is_terminal()
         try:
             finished = run_turn(self.runner, work, display)
         except (NotFound, SetupError) as error:  # an agent that the message names has nothing to do, or can't

@@ -58,12 +58,21 @@ def _print_error(error: KnapError, *, as_json: bool) -> None:
 _ELSEWHERE: Final = {
     "knap tags": "`knap info NOTE` shows a note's tags, and `knap props NOTE append tags TAG` adds one",
     "knap sessions": "`knap sessions` alone lists them",
+    "knap links": "`knap links out NOTE` lists a note's links, `knap links in NOTE` those to it",
     "knap config": "`knap config` alone shows every setting",
     "knap models": "`knap models` alone lists them",
     "knap token": "`knap token` alone shows where it is stored",
 }
 """What a group is taken for, and which commands do that."""
 _VAULTS_HINT: Final = "`knap config` shows the vaults, `knap setup --vault FOLDER` adds one, and --vault NAME picks one"
+_LISTING_IDS: Final = {
+    "knap edits": "`knap edits` lists the ids",
+    "knap sessions": "`knap sessions` lists the ids",
+    "knap run": "`knap run list` lists the ids",
+}
+"""Where the id that a command of a group needs is found."""
+_NUMBER_OPTIONS: Final = frozenset({"--limit", "--number", "--max", "--max-results", "--top", "--top-k"})
+"""What other programs call ``-n``."""
 _NO_COMMANDS: Final = {"vault": _VAULTS_HINT, "vaults": _VAULTS_HINT}
 """What isn't a command, and which commands do that; by its spelling, another one is near."""
 _NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of")
@@ -122,8 +131,8 @@ def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> s
     usage = f"`{ctx.command_path} --help` shows the usage"
     if isinstance(ctx.command, click.Group) and isinstance(error, click.exceptions.NoArgsIsHelpError):
         return _list_commands(ctx, ctx.command)
-    if isinstance(error, click.NoSuchOption) and _NUMBER.fullmatch(error.option_name):
-        return f"to give {error.option_name} as a value, put -- before the arguments; {usage}"
+    if hint := _hint_parameter(error, ctx, usage):
+        return hint
     if ctx.parent is not ctx.find_root():
         return usage
     if "unexpected extra argument" in text:
@@ -134,6 +143,22 @@ def _hint_usage(error: click.ClickException, ctx: click.Context, text: str) -> s
         begins = f"where it begins with a dash, put -- before it: `{path} -- '-winter tree'`"
         return f"to exclude a word, quote the whole query: `{path} 'tree -winter'`; {begins}; {usage}"
     return usage
+
+
+def _hint_parameter(error: click.ClickException, ctx: click.Context, usage: str) -> str:
+    """Return what to do about an id that is missing or an option that isn't there; empty where nothing is known."""
+    if isinstance(error, click.MissingParameter):
+        is_id = error.param is not None and error.param.metavar == "ID"
+        return _LISTING_IDS.get(ctx.parent.command_path, "") if is_id and ctx.parent else ""
+    if not isinstance(error, click.NoSuchOption):
+        return ""
+    if _NUMBER.fullmatch(error.option_name):
+        return f"to give {error.option_name} as a value, put -- before the arguments; {usage}"
+    return f"-n says how many; {usage}" if error.option_name in _NUMBER_OPTIONS and _takes_number(ctx) else ""
+
+
+def _takes_number(ctx: click.Context) -> bool:
+    return any("-n" in param.opts and param.name == "number" for param in ctx.command.params)
 
 
 def _hint_extra_argument(ctx: click.Context, usage: str) -> str:

@@ -189,7 +189,7 @@ def fill_index(options: GlobalOptions, vault: str) -> StepReport:
         state="done" if outcome.indexed else "unchanged",
         text=f"{pluralize(status.notes, 'note')} can be searched",
         undo=f"delete the folder {loading.state_folder(settings, settings.vault) / 'index'}" if outcome.indexed else "",
-        hint="; ".join(outcome.problems[:3]),
+        hint=f"{pluralize(status.problems, 'file')} with problems: `knap status` lists them" if status.problems else "",
     )
 
 

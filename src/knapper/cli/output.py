@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
@@ -176,11 +177,12 @@ COMMAND_HINTS: Final[Mapping[str, str]] = {
     "give the text in content": "give the text after the heading, or - for the standard input",
 }
 """A hint, and what it comes to at a terminal."""
+_MATCHES_EXPECTED: Final = re.compile(r"give the number of matches expected, (\d+), to change all")
 
 
 def command_hint(hint: str) -> str:
     """Return a hint worded for the command line."""
-    return COMMAND_HINTS.get(hint, hint)
+    return COMMAND_HINTS.get(hint, _MATCHES_EXPECTED.sub(r"give --count \1 to change all", hint))
 
 
 def write(options: GlobalOptions, text: str) -> None:
@@ -235,6 +237,12 @@ def print_answer(options: GlobalOptions, answer: Mapping[str, object], text: str
             note(options, f"nearest in meaning, which may have nothing to do with it:\n\n{nearest}\n")
     _print_notices(options, answer)
     return ExitCode.OK if answer.get("results") else ExitCode.NOTHING
+
+
+def describe_dropped(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Format the citations that were taken out of an answer: each once, with the number of times it stood there."""
+    counts = Counter(f"{row['citation']}: {row['reason']}" for row in rows)
+    return [f"a citation was dropped{f' {times} times' if times > 1 else ''}: {text}" for text, times in counts.items()]
 
 
 def print_listing(options: GlobalOptions, answer: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from knapper import app
-from knapper.agents.events import Debug, Notice, ToolCall
+from knapper.agents.events import Debug, Notice, ToolCall, ToolResult
 from knapper.agents.pipeline import context
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PipelineEventSink
@@ -67,8 +67,7 @@ def render_outcome(outcome: JSONRow) -> list[str]:
     lines += [f"open: {path}" for path in list_or_empty(outcome["opened"])]
     for failure in objects_in(object_or_empty(outcome["edit_results"]).get("failures")):
         lines.append(f"can't be made: {failure['file']} {failure['position']}: {failure['error']}")
-    for one in objects_in(outcome.get("removed")):
-        lines.append(f"a citation was dropped: {one['citation']}: {one['reason']}")
+    lines += output.describe_dropped(objects_in(outcome.get("removed")))
     for one in objects_in(object_or_empty(object_or_empty(outcome["pipeline"]).get("web")).get("sources")):
         date = f" ({one['date']})" if one.get("date") else ""
         lines.append(f"source: {one['title']} {one['url']}{date}")
@@ -111,8 +110,8 @@ class PipelineDisplay:
                 pass
             case PhaseProgress():
                 self._note(f"{event.phase}: {event.text}")
-            case ToolCall():
-                self._note(f"  → {event.name}")
+            case ToolCall() | ToolResult(success=False):
+                self._note(_describe_call(event))
             case SelectionEvent():
                 self._note_lines(render_selection(event.scout))
             case ContextEvent():
@@ -136,6 +135,10 @@ class PipelineDisplay:
         line = output.plain(text).replace("\n", " ")
         clipped = line if len(line) <= _MAX_STEP else f"{line[:_MAX_STEP]}…"
         output.note(self.options, click.style(clipped, dim=True) if output.wants_colour(self.options) else clipped)
+
+
+def _describe_call(event: ToolCall | ToolResult) -> str:
+    return f"  → {event.name}" if isinstance(event, ToolCall) else f"  ✗ {event.name}: {event.summary}"
 
 
 def run_pipeline(options: GlobalOptions, config: Settings, question: PipelineQuestion) -> ExitCode:

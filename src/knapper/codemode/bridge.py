@@ -499,6 +499,7 @@ _EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
     "crash": "nest calls and data less deeply",
 }
 """What to try next, by how a script ended."""
+_OBSIDIAN_HINT: Final = "the vault's functions are called on `obsidian`, as in obsidian.search(query, limit)"
 
 
 _PROPOSED_MESSAGE: Final = (
@@ -623,5 +624,10 @@ def result_answer(outcome: ScriptResult) -> ScriptAnswer:
     if outcome.wall_notice:
         fields["notes"] = [outcome.wall_notice]
     if not outcome.ok:
-        fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
+        fields["code"], fields["hint"] = f"script_{outcome.kind}", _exit_hint(outcome)
     return fields
+
+
+def _exit_hint(outcome: ScriptResult) -> str:
+    hint = _EXIT_HINTS[outcome.kind]
+    return f"{hint}; {_OBSIDIAN_HINT}" if "NameError: " in outcome.error else hint

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, cast
@@ -58,6 +58,28 @@ class _NodeLoader(_Loader):
         return _LIST_TAG if kind is yaml.SequenceNode else _MAP_TAG
 
 
+_REASONS: Final[Mapping[str, str]] = {
+    "mapping values are not allowed in this context": "a value that holds ': ' needs quotes",
+    "did not find expected key": "text follows a value in quotes or brackets, or a line is indented differently",
+    "did not find expected ',' or ']'": "a '[' isn't closed, or a comma is missing",
+    "did not find expected ',' or '}'": "a '{' isn't closed, or a comma is missing",
+    "found unexpected end of stream": "a quote isn't closed",
+    "found a tab character that violates indentation": "a tab indents the line; YAML takes spaces only",
+    "found undefined alias": "a value that begins with '*' needs quotes",
+}
+"""What people write wrong, by libyaml's words for it, which speak of tokens and mappings."""
+
+
+def _describe_reason(reason: str, character: str) -> str:
+    if reason != "found character that cannot start any token":
+        return _REASONS.get(reason, reason)
+    return (
+        _REASONS["found a tab character that violates indentation"]
+        if character == "\t"
+        else f"a value that begins with '{character}' needs quotes"
+    )
+
+
 def compose_yaml(text: str) -> yaml.Node | None:
     """Parse one YAML document into nodes with marks that count characters.
 
@@ -83,7 +105,7 @@ def compose_yaml(text: str) -> yaml.Node | None:
         position = getattr(mark, "index", None)
         if position is None:
             position = getattr(error, "position", 0)
-        raise InvalidYAMLError(str(reason), int(position)) from None
+        raise InvalidYAMLError(_describe_reason(str(reason), text[int(position) :][:1]), int(position)) from None
     except RecursionError:
         # Only the Python parser (used where libyaml is missing) raises it, and only when called with little stack left.
         raise InvalidYAMLError("nested too deep", 0) from None

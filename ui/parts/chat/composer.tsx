@@ -244,10 +244,10 @@ function ModelButton({ chat }: { chat: Chat }): JSX.Element | null {
     );
   }
   return (
-    <Button kind="quiet" size="small" title={`${name}\n${price(spending.current.value)} per million tokens`} onClick={(event) => chooseModel(event, chat)}>
+    <Button kind="quiet" size="small" title={[name, spending.current.value?.price && `${price(spending.current.value)} per million tokens`].filter(Boolean).join("\n")} onClick={(event) => chooseModel(event, chat)}>
       <span class="k-only-read">Model: </span>
       <span class="k-model-name k-cut">{modelName(name)}</span>
-      <span class="k-model-price">{price(spending.current.value)}</span>
+      <span class="k-model-price k-cut">{price(spending.current.value)}</span>
       <Icon name="chevron-down" />
     </Button>
   );

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Icon, IconButton, SearchBox } from "../basic";
+import { Button, Icon, IconButton, SearchBox } from "../basic";
 import { ago, count } from "../format";
 import { useHost } from "../host";
 import { Empty, GroupTitle, MoreRows, Row, Rows, SkeletonRows } from "../rows";
@@ -17,9 +17,14 @@ interface ConversationsProps {
   onGo: (id: string) => void;
 }
 
+interface ListProps extends ConversationsProps {
+  /** Begins one, where the list stands alone. */
+  onNew?: (() => void) | undefined;
+}
+
 const BREATH_MS = 150;
 
-export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
+export function Conversations({ chat, onGo, onNew }: ListProps): JSX.Element {
   const { sessions } = chat;
   const found = sessions.list.data.value;
   const waiting = sessions.waiting.data.value?.results ?? [];
@@ -52,7 +57,17 @@ export function Conversations({ chat, onGo }: ConversationsProps): JSX.Element {
       )}
       {!found && <SkeletonRows />}
       {found && !found.results.length && (
-        <Empty icon={query ? "search" : "messages-square"} title={query ? "Nothing found" : "No conversations yet"}>
+        <Empty
+          icon={query ? "search" : "messages-square"}
+          title={query ? "Nothing found" : "No conversations yet"}
+          acts={
+            onNew && !query ? (
+              <Button kind="primary" icon="plus" onClick={onNew}>
+                New conversation
+              </Button>
+            ) : undefined
+          }
+        >
           {query ? "No conversation mentions that." : "Your conversations are kept here, so you can come back to them."}
         </Empty>
       )}

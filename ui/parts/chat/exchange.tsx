@@ -15,7 +15,7 @@ import { splitMessage, type Attachment } from "./message";
 import { ProblemCard } from "./problem";
 import { modelName, spentText } from "./spending";
 import { Steps } from "./steps";
-import { isOver, type Asked, type Turn } from "./turn";
+import { endTexts, isOver, type Asked, type Turn } from "./turn";
 
 interface ExchangeProps {
   chat: Chat;
@@ -225,11 +225,9 @@ function AskedCard({ chat, turn, asked, isLast }: { chat: Chat; turn: Signal<Tur
   );
 }
 
-const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = { limit: "Stopped at a limit.", cancelled: "Stopped." };
-
 function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null {
   const host = useHost();
-  const texts = [ENDS[turn.state], ...turn.removed.map((one) => `A citation couldn't be verified and was removed: ${one.citation} (${one.reason})`), ...turn.notices].filter(Boolean);
+  const texts = [...endTexts(turn), ...turn.notices];
   const shown = useRef(turn.opened.length);
   const wasBusy = useRef(false);
   useEffect(() => {
@@ -246,7 +244,7 @@ function Notices({ chat, turn }: { chat: Chat; turn: Turn }): JSX.Element | null
     <ul class="k-notices">
       {texts.map((text) => (
         <li key={text}>
-          <Told text={text ?? ""} />
+          <Told text={text} />
         </li>
       ))}
       {turn.opened.map((path) => (

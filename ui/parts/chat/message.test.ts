@@ -162,6 +162,7 @@ describe("cost", () => {
     expect(price(undefined)).toBe("price –");
     expect(spentText(spent(1_200, null) as never)).toBe("1.2k tokens · –");
     expect(spentText(spent(1_200, 0.12) as never)).toBe("1.2k tokens · $0.12");
+    expect(spentText(spent(0, null) as never)).toBe("");
   });
 
   it("names a model without its provider", () => {

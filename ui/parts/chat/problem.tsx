@@ -64,7 +64,7 @@ export function ProblemCard({ chat, turn, problem, isLast }: ProblemProps): JSX.
             Its server says: <q>{quoted}</q>
           </p>
         )}
-        {problem.hint && (
+        {problem.hint && !(problem.code === "no_model" && host.openSettings) && (
           <p class="k-quiet">
             <Told text={problem.hint} />
           </p>

@@ -59,6 +59,7 @@ export function price(row: ModelRow | undefined): string {
 
 /** What a message took, in a few words; an unknown cost is a dash, as the plugin's setting says. */
 export function spentText(spent: Spent): string {
+  if (!spent.input_tokens && !spent.output_tokens && !spent.cost_usd) return ""; // nothing was reported, as when the answer broke off
   return `${tokens(spent.input_tokens + spent.output_tokens)} tokens · ${cost(spent.cost_usd)}`;
 }
 

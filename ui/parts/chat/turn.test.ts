@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ServerEvent } from "../../client";
 import { explain, ownWords } from "./problems";
-import { isOver, newTurn, readMessages, reduce, settle, type Turn } from "./turn";
+import { endTexts, isOver, newTurn, readMessages, reduce, settle, type Turn } from "./turn";
 
 const event = (name: string, data: object): ServerEvent => ({ id: 0, event: name, data: data as Record<string, unknown> });
 const play = (turn: Turn, ...events: [string, object][]): Turn => events.reduce((now, [name, data]) => reduce(now, event(name, data)), turn);
@@ -93,6 +93,22 @@ describe("a turn that a session has kept", () => {
     expect(first).toMatchObject({ question: "a", number: 1, text: "A", kind: "chat" });
     expect(first?.steps).toEqual([{ kind: "text", text: "I look." }, { kind: "call", id: "c", name: "read_file", state: "failed", summary: "no" }]);
     expect(second).toMatchObject({ question: "b", number: 2, text: "" });
+  });
+
+  it("says that no answer came where it failed, and each citation that was removed once", () => {
+    const lost = { citation: "[[A]]", reason: "there is no note 'A'" };
+    const [failed, cited] = readMessages([
+      { role: "user", content: "a", number: 1, at: "x" },
+      { role: "assistant", content: "", number: 1, at: "x", outcome: { answer: "", state: "failed" } },
+      { role: "user", content: "b", number: 2, at: "y" },
+      { role: "assistant", content: "B", number: 2, at: "y", outcome: { answer: "B", state: "complete", removed: [lost, { ...lost, citation: "[[B]]" }, lost] } },
+    ]);
+
+    expect(endTexts(failed as Turn)).toEqual(["No answer came."]);
+    expect(endTexts(cited as Turn)).toEqual([
+      "A citation couldn't be verified and was removed, 2 times: [[A]] (there is no note 'A')",
+      "A citation couldn't be verified and was removed: [[B]] (there is no note 'A')",
+    ]);
   });
 
   it("doesn't say a question twice: as the answer, and as what is asked", () => {

@@ -225,6 +225,21 @@ export function readKept(question: Data, answer: Data | undefined): Turn {
   return { ...settle({ ...turn, steps }, outcome), number: numberOf(question["number"]) };
 }
 
+const ENDS: Readonly<Partial<Record<Turn["state"], string>>> = { limit: "Stopped at a limit.", cancelled: "Stopped." };
+
+/** How a turn ended, where it isn't plainly answered, and which citations it lost: each once, however often they stood there. */
+export function endTexts(turn: Turn): string[] {
+  // A session keeps that an answer failed, and not why.
+  const end = turn.state === "failed" && !turn.problem && !turn.text ? "No answer came." : ENDS[turn.state];
+  const counts = new Map<string, number>();
+  for (const { citation, reason } of turn.removed) {
+    const text = `${citation} (${reason})`;
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  const removed = [...counts].map(([text, times]) => `A citation couldn't be verified and was removed${times > 1 ? `, ${times} times` : ""}: ${text}`);
+  return [...(end ? [end] : []), ...removed];
+}
+
 /** Pair each question of a session with its answer. */
 export function readMessages(messages: readonly Data[]): Turn[] {
   const answers = new Map(messages.filter((row) => row["role"] === "assistant").map((row) => [row["number"], row]));

@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Button, Chip, Icon, IconButton, Keys } from "../basic";
 import { count, noteName } from "../format";
 import { Difference } from "./difference";
-import { groupOf, KIND_NAMES, newLines, stateOfFile, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
+import { fileTextOf, groupOf, KIND_NAMES, newLines, stateOfFile, type Proposal, type ProposedFile, type ProposedHunk } from "./model";
 import { StateMark } from "./state";
 
 /** What is decided: a whole proposal, files of it, or hunks of it. */
@@ -135,7 +135,7 @@ function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpe
           <button type="button" class="k-reason-note" title={file.path} disabled={file.kind === "create" && file.state !== "accepted"} onClick={() => onOpenNote(file.path, file.hunks[0]?.line)}>
             <span class="k-cut">{file.target ? `${noteName(file.path)} → ${noteName(file.target)}` : noteName(file.path)}</span>
           </button>
-          <span class="k-small k-quiet">{[KIND_NAMES[file.kind] ?? file.kind, sizeOf(file)].filter(Boolean).join(" · ")}</span>
+          <span class="k-small k-quiet">{fileTextOf(file)}</span>
         </li>
       ))}
       {files.length > shown.length && (
@@ -147,14 +147,6 @@ function FileList({ files, onOpenNote }: { files: readonly ProposedFile[]; onOpe
       )}
     </ul>
   );
-}
-
-function sizeOf(file: ProposedFile): string {
-  if (file.kind === "move" || file.kind === "trash") return "";
-  const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n").length : 0);
-  const added = file.hunks.reduce((sum, hunk) => sum + lines(hunk.new), 0);
-  const removed = file.hunks.reduce((sum, hunk) => sum + lines(hunk.old), 0);
-  return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
 }
 
 function FileChange({ proposal, file, card }: { proposal: Proposal; file: ProposedFile; card: ChangesCardProps }): JSX.Element {

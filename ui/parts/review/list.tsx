@@ -6,7 +6,7 @@ import { ago, count, dateTime } from "../format";
 import { useHost, type Host } from "../host";
 import { Empty, FailureNotice, GroupTitle, Notice, Row, Rows, SkeletonRows } from "../rows";
 import { askReason } from "./asking";
-import { itemsOf, STATE_NAMES, titleOf, type ProposalGroup, type ProposalRow } from "./model";
+import { stateTextOf, titleOf, type ProposalGroup, type ProposalRow } from "./model";
 import type { Origin } from "./proposal";
 import type { BatchResult, ReviewList } from "./waiting";
 
@@ -83,7 +83,7 @@ export function DecidedProposals({ list, selected }: Omit<ListProps, "origin">):
 function ProposalRowView({ row, isSelected }: { row: ProposalRow; isSelected: boolean }): JSX.Element {
   const host = useHost();
   const to = host.href({ kind: "proposal", id: row.id });
-  const detail = [row.status === "open" ? "" : STATE_NAMES[row.status], itemsOf(row), row.tainted ? "read untrusted content" : ""].filter(Boolean).join(" · ");
+  const detail = [stateTextOf(row), row.tainted ? "read untrusted content" : ""].filter(Boolean).join(" · ");
   return (
     <Row
       lines={2}

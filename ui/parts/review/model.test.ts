@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byOrigin, changeTitle, diffLines, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, revealed, sideBySide, stateOfFile, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
+import { byOrigin, changeTitle, diffLines, fileTextOf, fitsFilter, lastDays, newLines, nextOpen, piecesOf, plotOf, restrictionOf, revealed, sideBySide, stateOfFile, stateTextOf, stepFrom, turned, unitsOf, withEnds, type Change, type Proposal, type ProposalRow } from "./model";
 
 const hunk = (id: string, state = "open", more: object = {}) => ({ id, state, line: 3, old: "a\n", new: "b\n", words: [["removed", "a"], ["added", "b"], ["same", "\n"]], ...more });
 const file = (number: number, more: object = {}) => ({ number, group: number, path: `${number}.md`, kind: "edit", state: "open", follows: false, hunks: [hunk(`${number}.1`), hunk(`${number}.2`)], diff: "", ...more });
@@ -18,6 +18,21 @@ describe("what can be decided", () => {
     const stateOf = (...states: string[]) => stateOfFile({ state: "accepted", hunks: states.map((state) => hunk("1.1", state)) } as never);
 
     expect([stateOf("accepted", "rejected"), stateOf("accepted", "accepted")]).toEqual(["partly_accepted", "accepted"]);
+  });
+
+  it("tells of a file what is proposed, and what became of it", () => {
+    const told = (state: string) => fileTextOf(file(1, { state, hunks: [hunk("1.1", state)] }) as never);
+
+    expect([told("open"), told("accepted"), told("stale")]).toEqual(["Edit · +1 −1", "Edit · +1 −1 · Accepted", "Edit · +1 −1 · No longer applies"]);
+    expect(fileTextOf(file(1, { kind: "move", state: "rejected", hunks: [] }) as never)).toBe("Move · Rejected");
+  });
+
+  it("tells its state once, and the places where they differ", () => {
+    const told = (status: string, items: object) => stateTextOf({ status, items } as never);
+
+    expect([told("open", { open: 2 }), told("stale", { stale: 1 }), told("accepted", { accepted: 3 }), told("rejected", {})]).toEqual(["2 open", "No longer applies", "Accepted · 3 places", "Rejected"]);
+    expect(told("partly_accepted", { accepted: 1, stale: 2 })).toBe("Partly accepted · 1 accepted, 2 no longer apply");
+    expect(told("expired", { open: 1 })).toBe("Expired · 1 open");
   });
 
   it("goes on with the next open one, and from the last to the first", () => {

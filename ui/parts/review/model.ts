@@ -78,16 +78,39 @@ export function stateOfFile(file: Pick<ProposedFile, "state" | "hunks">): string
 
 export const KIND_NAMES: Readonly<Record<string, string>> = { edit: "Edit", create: "New note", move: "Move", trash: "Delete" };
 
+/** What is proposed for a file, and what became of it: `Edit · +1 −1 · Accepted`. */
+export function fileTextOf(file: ProposedFile): string {
+  const state = stateOfFile(file);
+  return [KIND_NAMES[file.kind] ?? file.kind, sizeOf(file), state === "open" ? "" : (STATE_NAMES[state] ?? state)].filter(Boolean).join(" · ");
+}
+
+function sizeOf(file: ProposedFile): string {
+  if (file.kind === "move" || file.kind === "trash") return "";
+  const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n").length : 0);
+  const added = file.hunks.reduce((sum, hunk) => sum + lines(hunk.new), 0);
+  const removed = file.hunks.reduce((sum, hunk) => sum + lines(hunk.old), 0);
+  return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
+}
+
 /** What a proposal is about, in a few words: a note's name, and how many more. */
 export function titleOf(row: { path: string; files: number }): string {
   return row.files > 1 ? `${noteName(row.path)} and ${row.files - 1} more` : noteName(row.path);
 }
 
 /** How many places of a proposal are in which state: `2 open, 1 accepted`. */
-export function itemsOf(row: ProposalRow): string {
+function itemsOf(row: ProposalRow): string {
   return Object.entries(row.items)
     .map(([state, number]) => `${number} ${state === "stale" ? (number === 1 ? "no longer applies" : "no longer apply") : state}`)
     .join(", ");
+}
+
+/** The state of a proposal, and of its places where that says more: `Accepted`, `Accepted · 3 places`, `Partly accepted · 2 open, 1 accepted`. */
+export function stateTextOf(row: ProposalRow): string {
+  if (row.status === "open") return itemsOf(row);
+  const name = STATE_NAMES[row.status] ?? row.status;
+  const [state, number = 0] = Object.entries(row.items)[0] ?? [];
+  const isPlain = Object.keys(row.items).length < 2 && (state ?? row.status) === row.status;
+  return [name, isPlain ? (number > 1 ? `${number} places` : "") : itemsOf(row)].filter(Boolean).join(" · ");
 }
 
 export interface ProposalGroup {

@@ -12,6 +12,9 @@ import { changedLimits, type RunOptions } from "./model";
 import type { RunList } from "./runs";
 
 const MAX_CHARS = 50_000;
+/** Its next step is the button, and not the variable that is named to those at a terminal. */
+const NO_MODEL = /^(no model is set:|$)/;
+
 const LIMITS: Readonly<Record<string, { name: string; hint: string }>> = {
   depth: { name: "Levels", hint: "below the task" },
   nodes: { name: "Parts", hint: "" },
@@ -218,7 +221,7 @@ function Warnings({ options }: { options: RunOptions }): JSX.Element {
     <>
       {!options.model && (
         <Notice tone="warning">
-          <p class="k-run-warning">{sentence(options.model_hint) || "No model is set up."}</p>
+          <p class="k-run-warning">{NO_MODEL.test(options.model_hint) ? "No model is set up." : sentence(options.model_hint)}</p>
           {host.openSettings && (
             <Button size="small" icon="key-round" onClick={() => host.openSettings?.("models")}>
               Set up a model

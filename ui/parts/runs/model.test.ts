@@ -21,7 +21,7 @@ const node = (id: string, more: Partial<RunNode> = {}): RunNode => ({
   spans: [],
   ...more,
 });
-const run = (...nodes: RunNode[]) => ({ id: "r", nodes, node_count: nodes.length, checkpoints: [], state: "running", is_live: true, cached: 0 }) as unknown as Run;
+const run = (...nodes: RunNode[]) => ({ id: "r", nodes, node_count: nodes.length, checkpoints: [], state: "running", is_live: true, cached: 0, usage: { total_tokens: 0 } }) as unknown as Run;
 const event = (name: string, data: object) => ({ id: 1, event: name, data: { ...data, type: name } as Record<string, unknown> });
 
 describe("the tree", () => {
@@ -80,6 +80,12 @@ describe("events", () => {
     expect([after.node_count, after.cached]).toEqual([3, 1]);
     expect(after.nodes[0]).toBe(before.nodes[0]);
     expect(afterEvent(before, event("unheard", {}))).toBe(before);
+  });
+
+  it("never show fewer tokens of the run than of its parts", () => {
+    const after = afterEvent(afterEvent(run(node("root")), event("node", { node: node("1", { tokens: 240 }) })), event("node", { node: node("2", { tokens: 60, cached: true }) }));
+
+    expect(after.usage.total_tokens).toBe(240);
   });
 
   it("tell what is waited for until something goes on", () => {

@@ -302,7 +302,9 @@ export function afterEvent(run: Run, { data }: ServerEvent): Run {
       const { node } = told;
       const isKnown = run.nodes.some((one) => one.id === node.id);
       const nodes = isKnown ? run.nodes.map((one) => (one.id === node.id ? node : one)) : [...run.nodes, node];
-      return { ...run, nodes, node_count: nodes.length, cached: nodes.filter((one) => one.cached).length, notice: "" };
+      const spent = nodes.reduce((sum, one) => sum + (one.cached ? 0 : one.tokens), 0); // told sooner than the whole run's
+      const usage = spent > run.usage.total_tokens ? { ...run.usage, total_tokens: spent } : run.usage;
+      return { ...run, nodes, usage, node_count: nodes.length, cached: nodes.filter((one) => one.cached).length, notice: "" };
     }
     case "checkpoint": {
       const others = run.checkpoints.filter((one) => one.node_id !== told.node_id);

@@ -52,7 +52,7 @@ export function RunView(props: RunViewProps): JSX.Element {
           <Notice tone="warning">
             <ul class="k-plain" aria-label="Why it isn't complete">
               {reasons.map((reason) => (
-                <li key={reason}>{reason}</li>
+                <li key={reason}>{sentence(reason)}</li>
               ))}
             </ul>
           </Notice>

@@ -1,6 +1,6 @@
 /** What a search found: passages with what matched in them, why they are here, and where they lead. */
 
-import { useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import { computed, useSignal, type ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Icon, type IconName } from "../basic";
@@ -85,7 +85,7 @@ interface HitRowProps {
 
 function HitRow({ hit, index, words, active, onActive }: HitRowProps): JSX.Element {
   const host = useHost();
-  const isActive = useComputed(() => active.value === index).value;
+  const isActive = useMemo(() => computed(() => active.value === index), [active, index]).value; // anew where the row has moved
   const heading = headingOf(hit);
   const folder = folderOf(hit.source);
   const open = (event: MouseEvent) => {

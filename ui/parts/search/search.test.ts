@@ -1,8 +1,11 @@
+import { h, render } from "preact";
+import { act } from "preact/test-utils";
 import { describe, expect, it, vi } from "vitest";
 import { chipsOf, daysAgo } from "./filters";
+import { HostContext, type Host } from "../host";
 import { fittingChoices } from "../picker";
 import { argumentsOf, asTyped, NO_SEARCH, piecesOf, readSearch, snippetOf, wordsOf, writeSearch, type SearchMode } from "./query";
-import { missingOf, remarksOf } from "./results";
+import { HitList, missingOf, remarksOf } from "./results";
 import { listBy, outermost } from "./listing";
 import { reasonsOf, SearchSession, type Hit, type SearchAnswer } from "./session";
 
@@ -10,6 +13,21 @@ const marked = (content: string, spans: number[][], length?: number) =>
   snippetOf(content, spans, length)
     .map(({ text, isMatch }) => (isMatch ? `[${text}]` : text))
     .join("");
+
+describe("hits", () => {
+  const hit = (source: string) => ({ source, heading: "top-level", content: "x", start_line: 1, end_line: 1, matches: [] }) as unknown as Hit;
+  const host = { href: () => "#" } as unknown as Host;
+
+  it("keep the first as the active one when its words' order gives way to another", () => {
+    const root = document.createElement("div");
+    const show = (...names: string[]) =>
+      act(() => render(h(HostContext.Provider, { value: host }, h(HitList, { hits: names.map(hit), text: "x", label: "Found", active: 0, onActive: () => undefined })), root));
+    show("A.md", "B.md");
+    show("B.md", "A.md");
+
+    expect([...root.querySelectorAll("[role=option]")].map((row) => [row.getAttribute("data-note"), row.getAttribute("aria-selected")])).toEqual([["B.md", "true"], ["A.md", "false"]]);
+  });
+});
 
 describe("addresses", () => {
   it("keep every filter, and leave out what is empty", () => {

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Client } from "../../client";
 import { Button, Chip, IconButton } from "../basic";
+import { count } from "../format";
 import { useHost } from "../host";
 import { resource } from "../resource";
 import { SkeletonText } from "../rows";
@@ -42,7 +43,7 @@ export function AboutSection({ store, state, index }: AboutProps): JSX.Element {
         <dt>Server</dt>
         <dd>{health ? <Chip tone="added" icon="check">running</Chip> : <Chip tone="removed" icon="x">{state.health.failure.value?.message ?? "asking…"}</Chip>}</dd>
         <dt>Index</dt>
-        <dd>{!status ? "…" : missing.length ? <Chip tone="warning" icon="triangle-alert">{missing.length === 1 ? "1 problem" : `${missing.length} problems`}</Chip> : <Chip tone="added" icon="check">complete</Chip>}</dd>
+        <dd>{!status ? "…" : missing.length ? <Chip tone="warning" icon="triangle-alert">{missing.length > 1 ? `${missing.length} problems` : status.problems ? `${count(status.problems, "file")} with problems` : "1 problem"}</Chip> : <Chip tone="added" icon="check">complete</Chip>}</dd>
         <dt>Settings</dt>
         <dd>{restarts ? <Chip tone="warning" icon="rotate-cw">{`${restarts} waiting for a restart`}</Chip> : <Chip tone="added" icon="check">all applied</Chip>}</dd>
         <dt>Configuration file</dt>

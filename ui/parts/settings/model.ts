@@ -266,13 +266,25 @@ export function fieldText(value: SettingValue): string {
   return Array.isArray(value) ? value.join("\n") : String(value);
 }
 
+/** Choices whose word alone says little, by setting. */
+const CHOICE_NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "search.fusion": { convex: "Weighted sum", rrf: "Reciprocal ranks" },
+  "web.provider": { ddgs: "DuckDuckGo", tavily: "Tavily", brave: "Brave", serper: "Serper", model: "The model's provider" },
+};
+
+/** A choice as a person reads it: `Weighted sum (convex)`, or the word itself. */
+export function choiceText(row: Pick<SettingRow, "name">, choice: string): string {
+  const name = CHOICE_NAMES[row.name]?.[choice];
+  return !name || name.toLowerCase() === choice ? (name ?? choice) : `${name} (${choice})`;
+}
+
 /** A value in one line, as a person reads it. */
 export function valueText(row: SettingRow, value: SettingValue): string {
   const words = switchWords(row);
   if (words) return value === words.on ? "on" : "off";
   if (Array.isArray(value)) return value.length ? value.join(", ") : "none";
   if (value === "" || value === null) return "empty";
-  const text = typeof value === "number" ? value.toLocaleString("en") : value;
+  const text = typeof value === "number" ? value.toLocaleString("en") : choiceText(row, value);
   return typeof value === "number" && unitOf(row.name) ? `${text} ${unitOf(row.name)}` : text;
 }
 

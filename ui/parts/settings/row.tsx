@@ -7,7 +7,7 @@ import { Button, Chip, Icon, Switch } from "../basic";
 import { useHost } from "../host";
 import { Notice, SkeletonText } from "../rows";
 import {
-  fieldText, groupsOf, isSame, labelOf, rangeText, readInput, sourceOf, switchWords, unitOf, valueText, whyFixed,
+  choiceText, fieldText, groupsOf, isSame, labelOf, rangeText, readInput, sourceOf, switchWords, unitOf, valueText, whyFixed,
   type SettingRow, type SettingValue,
 } from "./model";
 import type { SettingsStore } from "./store";
@@ -150,7 +150,7 @@ function ChoiceControl({ row, value, attributes, isFixed, onSave }: ControlProps
     <select class="k-input k-select" {...attributes} disabled={isFixed} value={String(value)} onChange={(event) => onSave(event.currentTarget.value)}>
       {(row.choices ?? []).map((choice) => (
         <option key={choice} value={choice}>
-          {choice}
+          {choiceText(row, choice)}
         </option>
       ))}
     </select>

@@ -54,6 +54,9 @@ test("two words are a switch, other choices aren't", () => {
   expect(valueText(setting({ kind: "choice", choices: ["no", "yes"] }), "yes")).toBe("on");
   expect(valueText(setting({ name: "model.timeout_s" }), 300)).toBe("300 s");
   expect(valueText(setting({ kind: "texts" }), [])).toBe("none");
+  expect(valueText(setting({ name: "search.fusion" }), "convex")).toBe("Weighted sum (convex)");
+  expect(valueText(setting({ name: "web.provider" }), "brave")).toBe("Brave");
+  expect(valueText(setting({ name: "rerank.kind" }), "constructor")).toBe("constructor");
 });
 
 test("a model's name is taken apart and put together as the server reads it", () => {

@@ -64,10 +64,11 @@ def parse_model_name(text: str, *, base_url: str = "") -> ModelName:
         return _make_name("fireworks", name, "")
     if address and name:
         return ModelName(provider="compatible", name=name, base_url=address)
+    forms = f"`knap setup` offers those that it finds; or set model.name, or KNAP_MODEL, to one of {NAME_FORMS}"
     raise SetupError(
         f"'{text}' names no provider" if text else "no model is set",
         code="no_model" if not text else "model_name",
-        hint=f"write it as {NAME_FORMS}" if text else f"set KNAP_MODEL, or model.name, to one of {NAME_FORMS}",
+        hint=f"write it as {NAME_FORMS}" if text else forms,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -113,6 +114,12 @@ def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
             code="person_refused",
         )
     setup.note_unknown_client(global_options, config, name)
+    if sys.stdin.isatty():
+        output.note(
+            global_options,
+            "waiting for an MCP client on standard input, which starts this by itself; Ctrl-C ends it\n"
+            "`knap mcp install` enters it into your clients",
+        )
     listing = ToolListing(choice=own["profile"], output_schemas=own["output_schemas"])
     with open_hub(config, only=bool(global_options.vault), client=own["client"]) as hub:
         stdio.serve_stdio(hub, own["client"], listing, watch=own["watch"])

@@ -40,7 +40,12 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     rows = [{**row, "busy": is_busy, "client": client or None} for row, is_busy, client in listed]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
     text = "\n".join(_session_line(row, is_busy=is_busy, client=client) for row, is_busy, client in listed)
-    return output.print_listing(global_options, answer, text, nothing="nothing was said yet")
+    return output.print_listing(
+        global_options,
+        answer,
+        text,
+        nothing="no conversation here yet; `knap chat` begins one, and the page and the plugin list their own",
+    )
 
 
 @command.command("show")

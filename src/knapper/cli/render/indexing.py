@@ -172,7 +172,7 @@ def show_bars(*, colour: bool) -> Generator[Progress]:
 
         def move(phase: RefreshPhase, done: int, total: int) -> None:
             if phase not in tasks:
-                tasks[phase] = bars.add_task(PHASE_NAMES[phase], unit=PHASE_UNITS[phase])
+                tasks[phase] = bars.add_task(PHASE_NAMES[phase], total=total or None, unit=PHASE_UNITS[phase])
             bars.update(tasks[phase], completed=done, total=total or None)
 
         yield move

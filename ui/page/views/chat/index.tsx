@@ -3,7 +3,7 @@
 import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { Button, Icon, IconButton } from "../../../parts";
+import { Button, Icon, IconButton, type Shortcut } from "../../../parts";
 import { Chat, Composer, ComposerFoot, Conversations, openSessionMenu, ScopeSheet, selectedText, Transcript } from "../../../parts/chat";
 import { FirstStepsCard } from "../../../parts/settings/first";
 import { firstStepsOf, href, type App } from "../../app";
@@ -24,7 +24,7 @@ function create(app: App): Chat {
     },
   });
   const isHere = () => app.router.route.value.view === "chat";
-  app.shortcuts.register([
+  const keys: Shortcut[] = [
     { keys: "mod+/", title: "Write a message", group: "Chat", when: isHere, run: () => chat.focus() },
     {
       keys: "n",
@@ -38,7 +38,8 @@ function create(app: App): Chat {
     },
     { keys: "enter", title: "Send (with Shift: new line)", group: "Chat", isShownOnly: true, run: () => undefined },
     { keys: "escape", title: "Stop the answer", group: "Chat", when: () => isHere() && chat.conversation.isBusy.value, run: () => void chat.stop() },
-  ]);
+  ];
+  app.shortcuts.register(keys.map((shortcut) => ({ ...shortcut, isHere })));
   document.addEventListener("selectionchange", () => {
     if (isHere()) chat.selection.value = selectedText(getSelection());
   });
@@ -136,7 +137,7 @@ function Welcome({ app, chat }: { app: App; chat: Chat }): JSX.Element {
 
 export default defineView<Chat>({
   create,
-  List: ({ app, state }) => <Conversations chat={state} onGo={(id) => app.go(address(id))} />,
+  List: ({ app, state }) => <Conversations chat={state} onGo={(id) => app.go(address(id))} onNew={app.isNarrow.value ? () => app.go(address("")) : undefined} />,
   ListActions: ({ state }) => <NewButton chat={state} size="small" />,
   Main,
   titleOf: ({ state }) => state.conversation.title.value,

@@ -139,7 +139,11 @@ function Beginning({ app, state }: { app: App; state: State }): JSX.Element {
             <Button kind="primary" onClick={() => void choose(app, state)}>
               Choose a note
             </Button>
-            {last && <Button href={href(`graph/${last}`)}>Around {noteName(last)}</Button>}
+            {last && (
+              <Button href={href(`graph/${last}`)} title={last}>
+                <span class="k-cut">Around {noteName(last)}</span>
+              </Button>
+            )}
           </>
         }
       >

@@ -63,8 +63,16 @@ async function loadOrigins(app: App, origins: Signal<ReadonlyMap<string, Origin>
   origins.value = found;
 }
 
+/** The ids of conversations; those of runs begin with their day. */
+const CONVERSATION = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
+
 function originOf(state: State): (run: string) => Origin | undefined {
-  return (run) => state.origins.value.get(run) ?? (run ? { title: run, icon: "workflow" } : undefined);
+  return (run) => {
+    const known = state.origins.value.get(run);
+    if (known || !run) return known;
+    // One of another program, such as of `knap chat`, which the page can't read.
+    return CONVERSATION.test(run) ? { title: "A conversation elsewhere", icon: "message-square" } : { title: run, icon: "workflow" };
+  };
 }
 
 /** What else the rail counts: questions of runs and tasks. */

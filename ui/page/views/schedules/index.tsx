@@ -19,7 +19,8 @@ function create(app: App): Schedules {
   effect(() => {
     if (app.session.isReached.value) void schedules.loaded.load(); // again, when a lost server is back
   });
-  app.shortcuts.register(shortcuts(app, schedules));
+  const isHere = () => app.router.route.value.view === "schedules";
+  app.shortcuts.register(shortcuts(app, schedules).map((shortcut) => ({ ...shortcut, isHere })));
   return schedules;
 }
 

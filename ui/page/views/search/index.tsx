@@ -16,6 +16,13 @@ import { defineView, type ViewProps } from "../../view";
 const KEEP_MS = 400;
 const RECENT_NOTES = 8;
 const MAX_NAMES = 6;
+const KEYS: readonly (readonly [keys: string, title: string])[] = [
+  ["arrowdown", "Next result"],
+  ["arrowup", "Previous result"],
+  ["enter", "Open"],
+  ["shift+enter", "Open to the side"],
+  ["escape", "Clear the search"],
+];
 
 function create(app: App) {
   const vault = vaultOf(app);
@@ -25,6 +32,7 @@ function create(app: App) {
   const recent = resource((abort) =>
     app.client.post("/tools/find_notes", { body: { sort: "-modified", limit: RECENT_NOTES, fields: ["modified"] }, signal: abort }),
   );
+  app.shortcuts.register(KEYS.map(([keys, title]) => ({ keys, title, group: "Search", isShownOnly: true, isHere: () => app.router.route.value.view === "search", run: () => undefined })));
   const search = signal<SearchQuery>(readSearch({}));
   const active = signal(0);
   let listed: SearchQuery | null = null;
