@@ -107,6 +107,8 @@ test("what is missing of the index is told with its reason", () => {
   expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("replaced old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);
   expect(missingParts({ ...status, model: "", problems: 0 })[0]).toContain("off");
+  expect(missingParts({ ...status, indexing: true })[0]).toBe("2 of 5 passages have no embedding yet, so they are found by words only. Embeddings are being computed right now.");
+  expect(missingParts({ ...status, watch_failed: "2026-11-30T12:00:00+00:00" })[0]).toMatch(/^Following changes has failed since Nov 30, 2026/);
   expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing can be found");
   const whole = { ...status, pending: 0, problems: 0 };
   expect(missingParts({ ...whole, stale: 3 })).toEqual(["3 changed files aren't in the index yet; “Update now” takes them in, and a running “knap watch” or server does so by itself."]);
