@@ -267,8 +267,12 @@ def test_indexing_reads_what_changed_while_another_process_computes_vectors(
         shown = capsys.readouterr().out
         main.run(["-v", str(vault), "search", "spades", "--json"])
         answer = json.loads(capsys.readouterr().out)
+        main.run(["-v", str(vault), "status"])
+        status = capsys.readouterr().out
 
     assert (code, "read 2, removed 0" in shown) == (0, True)
     assert "2 chunks found by words only until embedded: another process is at it" in shown
     assert answer["pending"] == 2
     assert "being done: 2" in " ".join(answer["notes"])
+    assert "0 embedded, 2 waiting, being computed right now" in status
+    assert "it is being written" not in status

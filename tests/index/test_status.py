@@ -91,6 +91,7 @@ def test_a_note_that_was_never_embedded_replaces_nothing(tmp_path: Path) -> None
 def test_the_status_says_which_model_is_replaced() -> None:
     counts: dict[str, object] = {"notes": 1, "files": 1, "chunks": 4, "embedded": 2, "pending": 2, "size_bytes": 9}
     counts |= {"model": "now", "index_incomplete": True, "built": "", "skipped": [], "problems": 0, "indexing": False}
+    counts |= {"embedding": False}
     answer = cast("VaultStatus", counts)
     places = {"vault": "v", "index": "i"}
 
@@ -104,6 +105,7 @@ def test_the_status_says_which_model_is_replaced() -> None:
 def test_a_size_that_is_not_told_is_not_shown_as_nothing() -> None:
     counts: dict[str, object] = {"notes": 1, "files": 1, "chunks": 4, "embedded": 2, "pending": 2, "size_bytes": 0}
     counts |= {"model": "", "index_incomplete": True, "built": "", "skipped": [], "problems": 0, "indexing": False}
+    counts |= {"embedding": False}
     answer = cast("VaultStatus", {**counts, "replaced_model": ""})
 
     assert "index   i\n" in render_status(answer, {"vault": "v", "index": "i"})

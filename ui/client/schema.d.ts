@@ -8576,6 +8576,7 @@ export interface operations {
                         built: string;
                         chunks: number;
                         embedded: number;
+                        embedding: boolean;
                         files: number;
                         index_incomplete: boolean;
                         indexing: boolean;

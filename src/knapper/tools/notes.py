@@ -498,8 +498,8 @@ def vault_status(context: Context) -> VaultStatus:
         ``unchecked``: whether there are others. ``remarks``: what to do about it.
     """
     status = context.index.status(context.restrict(Filter()))
-    is_indexing = context.index.is_being_filled
-    freshness = replace(context.index.check_freshness(context.view.policy), filling=context.index.is_being_written)
+    is_indexing = context.index.is_being_written
+    freshness = replace(context.index.check_freshness(context.view.policy), filling=is_indexing)
     failure = None if context.index.is_followed else find_watch_failure(context.index.folder)
     remarks = [*context.notices, *_watch_remarks(failure), *search.freshness_notes(freshness)]
     skipped: list[SkippedFileRow] = [
@@ -522,6 +522,7 @@ def vault_status(context: Context) -> VaultStatus:
         "stale": freshness.stale,
         "unchecked": freshness.unchecked,
         "indexing": is_indexing,
+        "embedding": context.index.is_deriving,
         "built": status.built,
     }
     if failure is not None:

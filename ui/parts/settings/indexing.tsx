@@ -74,14 +74,14 @@ export class IndexState {
 
 /** What is missing for a search that finds everything, and why; empty where nothing is. */
 export function missingParts(status: Status): string[] {
-  const { pending, embedded, problems, index_incomplete: isIncomplete, indexing: isIndexing, stale, unchecked, model, replaced_model: replaced, notes, watch_failed: failedSince } = status;
+  const { pending, embedded, problems, index_incomplete: isIncomplete, indexing: isIndexing, embedding: isEmbedding, stale, unchecked, model, replaced_model: replaced, notes, watch_failed: failedSince } = status;
   const parts = [];
   if (failedSince) parts.push(`Following changes has failed since ${dateTime(failedSince)}, and is tried again by itself. Until then page and embeddings are late; “Update now” takes changes in, or says what is wrong.`);
   if (isIncomplete) parts.push(notes ? "Indexing isn't finished: notes that haven't been read can't be found yet." : "The vault isn't indexed yet, so nothing can be found.");
   else if (stale) parts.push(`${count(stale, "changed file")} ${stale === 1 ? "isn't" : "aren't"} in the index yet${isIndexing ? ", which is being written right now" : "; “Update now” takes them in, and a running “knap watch” or server does so by itself"}.`);
   else if (unchecked) parts.push("Not every file could be checked for changes in time; “Update now” checks them all.");
   if (!model) parts.push("Search by meaning is off (embeddings.kind is none), so notes are found by words only.");
-  else if (pending) parts.push(`${pending.toLocaleString("en")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no embedding yet${replaced ? ` from ${model}, which replaced ${replaced}` : ""}, so ${pending === 1 ? "it is" : "they are"} found by words only.${isIndexing ? " Embeddings are being computed right now." : ""}`);
+  else if (pending) parts.push(`${pending.toLocaleString("en")} of ${count(pending + embedded, "passage")} ${pending === 1 ? "has" : "have"} no embedding yet${replaced ? ` from ${model}, which replaced ${replaced}` : ""}, so ${pending === 1 ? "it is" : "they are"} found by words only.${isEmbedding ? " Embeddings are being computed right now." : ""}`);
   if (problems) parts.push(`${count(problems, "file")} couldn't be read in full.`);
   return parts;
 }

@@ -102,12 +102,12 @@ test("rights are told in a few lines", () => {
 });
 
 test("what is missing of the index is told with its reason", () => {
-  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, indexing: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], stale: 0, unchecked: false, success: true, vault: "v" };
+  const status = { built: "", chunks: 5, embedded: 3, files: 2, index_incomplete: false, indexing: false, embedding: false, model: "m", notes: 2, pending: 2, problems: 1, replaced_model: "", size_bytes: 1, skipped: [], stale: 0, unchecked: false, success: true, vault: "v" };
   expect(missingParts(status)).toHaveLength(2);
   expect(missingParts({ ...status, replaced_model: "old" })[0]).toContain("replaced old");
   expect(missingParts({ ...status, pending: 0, problems: 0 })).toEqual([]);
   expect(missingParts({ ...status, model: "", problems: 0 })[0]).toContain("off");
-  expect(missingParts({ ...status, indexing: true })[0]).toBe("2 of 5 passages have no embedding yet, so they are found by words only. Embeddings are being computed right now.");
+  expect(missingParts({ ...status, embedding: true })[0]).toBe("2 of 5 passages have no embedding yet, so they are found by words only. Embeddings are being computed right now.");
   expect(missingParts({ ...status, watch_failed: "2026-11-30T12:00:00+00:00" })[0]).toMatch(/^Following changes has failed since Nov 30, 2026/);
   expect(missingParts({ ...status, index_incomplete: true, notes: 0 })[0]).toContain("nothing can be found");
   const whole = { ...status, pending: 0, problems: 0 };

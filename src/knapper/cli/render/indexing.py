@@ -108,10 +108,11 @@ def render_status(answer: VaultStatus, places: Mapping[str, str]) -> str:
         built = dt.datetime.fromisoformat(answer["built"]).astimezone()
         now = "; it is being written right now" if answer["indexing"] else ""
         state = f"complete, last change taken in {built:%Y-%m-%d %H:%M}{now}"
+    waiting = f"{answer['pending']} waiting" + (", being computed right now" if answer["embedding"] else "")
     rows = {
         "vault": places["vault"],
         "notes": f"{answer['notes']}, and {others} other files",
-        "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
+        "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {waiting}",
         "model": f"{answer['model']}{suffix}" if answer["model"] else "none: search goes by words only",
         # Where notes are hidden from everybody, its size isn't told.
         "index": places["index"] + (f", {format_size(answer['size_bytes'])}" if answer["size_bytes"] else ""),

@@ -596,6 +596,8 @@ class VaultStatus(TypedDict):
     """Whether the time was too short to check every file for changes."""
     indexing: bool
     """Whether the index is being written right now."""
+    embedding: bool
+    """Whether vectors are being computed right now."""
     built: str
     watch_failed: NotRequired[str]
     """Since when a server or `knap watch` fails to follow the vault, ISO; absent where none does."""
