@@ -289,3 +289,98 @@ def test_an_edit_does_not_wait_for_the_file_that_follows_a_comparison(
         engine.refresh()
 
     assert [took < 0.5 for took in taken] == [True]
+
+
+def test_a_watcher_takes_over_where_the_process_that_embedded_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_TAKE_OVER_INTERVAL_S", 0.1)
+    root = worlds.fill(tmp_path / "v", NOTES)
+    stop, is_watched = threading.Event(), threading.Event()
+
+    def heard(_: RefreshOutcome) -> None:
+        is_watched.set()
+
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+        worlds.fill(root, {"fern.md": "fern withers\n"})
+        engine.refresh()
+        thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
+        with private.acquire_process_lock(tmp_path / "s", refresh.DERIVING_LOCK_FILE, wait_s=0):
+            thread.start()
+            assert is_watched.wait(10)
+            # Until it has tried to embed what was there when it began.
+            time.sleep(1.5)
+            left_before = engine.status().pending
+        deadline = time.monotonic() + 8
+        while engine.status().pending and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = engine.status().pending
+        stop.set()
+        thread.join(10)
+
+    assert (left_before, left) == (1, 0)
+
+
+def test_a_watcher_does_not_replace_the_vectors_of_another_model_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_TAKE_OVER_INTERVAL_S", 0.1)
+    root = worlds.fill(tmp_path / "v", NOTES)
+    stop, is_watched = threading.Event(), threading.Event()
+
+    def heard(_: RefreshOutcome) -> None:
+        is_watched.set()
+
+    embedder = worlds.WordEmbedder("ours")
+    with (
+        worlds.engine(root, tmp_path / "s", embedder) as engine,
+        worlds.engine(root, tmp_path / "s", worlds.WordEmbedder("theirs")) as other,
+    ):
+        thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
+        thread.start()
+        assert is_watched.wait(10)
+        deadline = time.monotonic() + 5
+        while engine.status().pending and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        other.embed()
+        asked = len(embedder.asked)
+        time.sleep(1.5)
+        stop.set()
+        thread.join(10)
+
+        assert (len(embedder.asked), other.status().pending) == (asked, 0)
+
+
+def test_vectors_are_not_stored_where_their_numbers_now_mean_other_texts(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", NOTES)
+    embedder = Held()
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        # As in an older copy of the index that was put back, and then gave the number to another note.
+        with embedding_in_a_thread(engine, embedder), engine.store.database.transaction() as connection:
+            connection.execute("UPDATE chunks SET text = 'birch withers' WHERE text LIKE 'birch%'")
+        stored = vectors_by_text(engine)["birch.md: birch withers"]
+        asked = [text for text in embedder.asked if "withers" in text]
+
+    assert len(asked) == 1
+    assert stored == worlds.WordEmbedder().passages(asked)[0].astype(np.float16).tobytes()
+
+
+def test_what_waits_after_a_search_is_counted_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", NOTES)
+
+    class Saving(worlds.WordEmbedder):
+        def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+            if not self.asked:
+                worlds.fill(root, {"ginkgo.md": "ginkgo grows\n"})
+                other.refresh()
+            return super().passages(texts, stop=stop)
+
+    with worlds.engine(root, tmp_path / "s", Saving()) as engine, worlds.engine(root, tmp_path / "s") as other:
+        freshness = engine.freshen()
+        left = engine.status().pending
+
+    assert (freshness.pending, left) == (0, 0)

@@ -565,11 +565,12 @@ class Deriver:
 
     def embed_quickly(self, embedder: Embedder) -> int:
         """Embed a few chunks where that takes only a moment; return how many still lack a vector."""
-        due, pending = self._count_due(embedder), self._store.count_pending(embedder.model_id)
+        due = self._count_due(embedder)
         if embedder.instant and 0 < due <= _MAX_INLINE_CHUNKS:
             with suppress(EmbedderError, StorageError), self.lock.acquire(wait_s=0) as is_acquired:
-                pending -= self._embed(embedder, _QUICK_WAIT_S) if is_acquired else 0
-        return pending
+                if is_acquired:
+                    _ = self._embed(embedder, _QUICK_WAIT_S)
+        return self._store.count_pending(embedder.model_id)
 
     def derive_due_files(self, model: str = "") -> None:
         """Derive the file of postings, and with *model* that of its vectors, where that is due."""
@@ -621,7 +622,6 @@ class Deriver:
         limit = _INSTANT_BATCH_CHUNKS if embedder.instant else _BATCH_CHUNKS
         total, embedded, last_id = self._store.count_pending(embedder.model_id), 0, 0
         while not (stop and stop.is_set()):
-            uid = self._store.meta("uid")
             batch = self._store.pending(embedder.model_id, after=last_id, limit=limit)
             if not batch and not last_id:
                 break
@@ -636,10 +636,10 @@ class Deriver:
                 if not may_store:
                     return embedded
                 is_replaced = _has_other_length(self._store, embedder.model_id, vectors.shape[1])
-                is_stored = self._store.add_vectors(embedder.model_id, [row.id for row in batch], vectors, uid=uid)
+                stored = self._store.add_vectors(embedder.model_id, batch, vectors)
             # All chunks wait again where the vectors were replaced or the index was begun anew, also earlier ones.
-            last_id = batch[-1].id if is_stored and not is_replaced else 0
-            embedded += len(batch) if is_stored else 0
+            last_id = batch[-1].id if stored and not is_replaced else 0
+            embedded += stored
             if progress:
                 progress("embed", embedded, max(total, embedded))
             if pauses and pauses():

@@ -611,12 +611,8 @@ class IndexStore:
         if not is_queue_for(self.database.reader(), model):
             with self.database.transaction() as connection:
                 rebuild_queue(connection, model)
-        rows = self.database.reader().execute(
-            "SELECT c.id, f.title, c.path, c.text FROM waiting w JOIN chunks c ON c.id = w.chunk_id"
-            " JOIN files f ON f.id = c.id >> ? WHERE w.chunk_id > ? ORDER BY w.chunk_id LIMIT ?",
-            (database.CHUNK_BITS, after, limit),
-        )
-        return [PendingChunk(i, t, _split_headings(p), x) for i, t, p, x in rows]
+        ids = "SELECT chunk_id AS id FROM waiting WHERE chunk_id > ?"
+        return _read_texts(self.database.reader(), ids, after, limit)
 
     def count_pending(self, model: str) -> int:
         """Count the chunks without a vector of *model*."""
@@ -628,40 +624,35 @@ class IndexStore:
         row = self.database.reader().execute(sql, (model,)).fetchone()
         return int(row[0]) if row else 0
 
-    def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32], *, uid: str = "") -> bool:
-        """Store vectors of chunks, except for chunks that were removed meanwhile.
+    def add_vectors(self, model: str, chunks: Sequence[PendingChunk], vectors: NDArray[np.float32]) -> int:
+        """Store vectors of chunks, except for chunks that were removed meanwhile, or whose numbers now mean others.
 
         Where the model's stored vectors have another length, they are removed, and all chunks are queued again.
 
         Args:
             model: The embedder's id.
-            ids: The chunks.
+            chunks: The chunks as they were embedded.
             vectors: A row for each chunk.
-            uid: The id of the index that the chunks were read from: in another one, the numbers are of other chunks.
 
         Returns:
-            Whether the index is still that one.
+            How many were stored.
         """
         with self.database.transaction() as connection:
-            current_uid, generation = database.state_of(connection)
-            if uid not in {"", current_uid}:
-                return False
+            generation = database.generation_of(connection)
+            # An index that was begun anew or restored from a copy has given the same numbers to other texts.
+            ids = json.dumps([row.id for row in chunks])
+            current = set(_read_texts(connection, "SELECT value AS id FROM json_each(?)", ids))
             if self.vector_length(model) not in {0, vectors.shape[1]}:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
                 connection.execute("DELETE FROM meta WHERE key = ?", (floor_key(model),))
                 rebuild_queue(connection, model)
-            present = connection.execute(
-                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-            )
-            kept = {int(i) for (i,) in present}
-            rows = zip(ids, map(bytes, vectors.astype(np.float16)), strict=True)
-            connection.executemany(
-                "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)",
-                [(i, generation, model, raw, documents.vector_checksum(i, model, raw)) for i, raw in rows if i in kept],
-            )
+            pairs = zip(chunks, map(bytes, vectors.astype(np.float16)), strict=True)
+            kept = [(row.id, raw) for row, raw in pairs if row in current]
+            rows = [(i, generation, model, raw, documents.vector_checksum(i, model, raw)) for i, raw in kept]
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)", rows)
             if is_queue_for(connection, model):
-                dequeue_chunks(connection, ids)
-            return True
+                dequeue_chunks(connection, (i for i, _ in kept))
+            return len(rows)
 
     def meta(self, key: str) -> str:
         """Read a stored value; empty where there is none."""
@@ -694,6 +685,15 @@ def _find_files(connection: sqlite3.Connection, paths: Sequence[str]) -> dict[st
         (json.dumps(paths, ensure_ascii=False),),
     )
     return {path: StoredFile(id=i, path=path, title=title, first_free=free) for i, path, title, free in rows}
+
+
+def _read_texts(connection: sqlite3.Connection, ids: str, value: str | int, limit: int = -1) -> list[PendingChunk]:
+    """Return what is embedded of the first chunks that the query *ids* selects by *value*, by id."""
+    sql = (
+        f"SELECT c.id, f.title, c.path, c.text FROM ({ids}) i JOIN chunks c ON c.id = i.id"
+        f" JOIN files f ON f.id = c.id >> {database.CHUNK_BITS} ORDER BY i.id LIMIT ?"
+    )
+    return [PendingChunk(i, t, _split_headings(p), x) for i, t, p, x in connection.execute(sql, (value, limit))]
 
 
 def _split_headings(path: str) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ _FAILS_AGAIN_S = 60.0
 that fails at a folder whose name isn't valid Unicode."""
 _LOCK_WAIT_S = 1.0
 """How long to wait for another process's write before the next attempt."""
+_TAKE_OVER_INTERVAL_S = 5.0
+"""How often a watcher looks whether another process has ended before all vectors were computed."""
 
 
 def write_heartbeat(folder: Path) -> None:
@@ -127,7 +129,7 @@ def _follow_changes(
     Raises:
         _ReportsFailed: All files have to be compared again.
     """
-    compare_at, heartbeat_at = time.monotonic() + engine.compare_every_s, 0.0
+    compare_at, heartbeat_at, take_over_at = time.monotonic() + engine.compare_every_s, 0.0, 0.0
     collected_since, doubt_at, quiet_at, pause = 0.0, 0.0, 0.0, _POLL_S
     is_embedding = True
     while not stop.wait(pause):
@@ -141,6 +143,9 @@ def _follow_changes(
             write_heartbeat(engine.folder)
             if engine.publishing.is_due_again:
                 engine.publish(stop=stop)
+            if now >= take_over_at:
+                take_over_at = now + _TAKE_OVER_INTERVAL_S
+                is_embedding = is_embedding or _are_vectors_left(engine)
         is_growing = bool(_collect(feed))
         if is_growing and not feed.asks() and now < (collected_since or now) + _DEBOUNCE_S:
             collected_since, pause = collected_since or now, _POLL_S
@@ -155,6 +160,14 @@ def _follow_changes(
         elif not (is_beat or is_embedding):
             continue  # looking whether the index is whole takes longer than all else
         is_embedding = _index_waiting(engine, feed, on_change, stop, is_embedding=is_embedding)
+
+
+def _are_vectors_left(engine: Engine) -> bool:
+    """Return whether chunks lack a vector and no process computes it, such as after `knap index` was interrupted."""
+    model = engine.model
+    # Never those that another process has replaced by its own model's: each would replace the other's without end.
+    is_own = bool(model) and engine.store.meta("model") == model
+    return is_own and engine.store.count_pending(model) > 0 and not engine.is_deriving
 
 
 class _ReportsFailed(Exception):
