@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -257,13 +258,19 @@ def test_nobody_clears_the_index_before_it_is_counted(
     assert not any(cleared)
 
 
+@pytest.mark.parametrize("options", [[], ["--full"]])
 def test_indexing_reads_what_changed_while_another_process_computes_vectors(
-    folder: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    folder: Path,
+    vault: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(index, "_EMBED_WAIT_S", 0.1)
+    monkeypatch.setattr(Engine, "filling", partialmethod(Engine.filling, wait_s=0.1))
     (vault / "Shed.md").write_text("spades\n")
     with private.acquire_process_lock(folder, refresh.DERIVING_LOCK_FILE, wait_s=0):
-        code = main.run(["-v", str(vault), "index"])
+        code = main.run(["-v", str(vault), "index", *options])
         shown = capsys.readouterr().out
         main.run(["-v", str(vault), "search", "spades", "--json"])
         answer = json.loads(capsys.readouterr().out)

@@ -217,12 +217,14 @@ class Engine:
         outcome.problems.insert(0, f"the index was damaged ({damage}), and has been rebuilt")
         return outcome
 
-    def filling(self, *, wait_s: float = 60.0) -> AbstractContextManager[None]:
+    def filling(self, *, wait_s: float = 60.0, stop: threading.Event | None = None) -> AbstractContextManager[bool]:
         """Keep others from filling the index for a block, in which this thread may call `refresh` and `embed`.
 
-        Edits and searches go on, and index what they need. Raises a `ConflictError` as `refresh` does.
+        Edits and searches go on, and index what they need. Where another process computes vectors for longer than
+        *wait_s*, or until *stop* is set, the block begins all the same, with False: that process goes on with what is
+        then in the index.
         """
-        return self._deriver.lock.hold(wait_s=wait_s)
+        return refresh.holding(self._deriver.lock, wait_s, stop)
 
     def _find_damage(self) -> str:
         damage = status.find_damage(self.store.database)

@@ -558,7 +558,7 @@ class Deriver:
         """
         if not self._count_due(embedder):
             return 0
-        with _holding(self.lock, wait_s, stop) as is_acquired:
+        with holding(self.lock, wait_s, stop) as is_acquired:
             if not is_acquired:
                 return 0
             return self._embed(embedder, _STORE_WAIT_S, progress=progress, stop=stop, pauses=pauses)
@@ -632,7 +632,7 @@ class Deriver:
                 vectors = embedder.passages([embedding_text(row.title, row.path, row.text) for row in batch], stop=stop)
             except EmbedderStopped:
                 return embedded
-            with _holding(self._write_lock, wait_s, stop) as may_store:
+            with holding(self._write_lock, wait_s, stop) as may_store:
                 if not may_store:
                     return embedded
                 is_replaced = _has_other_length(self._store, embedder.model_id, vectors.shape[1])
@@ -651,7 +651,7 @@ class Deriver:
 
 
 @contextmanager
-def _holding(lock: FolderLock, wait_s: float, stop: threading.Event | None) -> Generator[bool]:
+def holding(lock: FolderLock, wait_s: float, stop: threading.Event | None) -> Generator[bool]:
     """Hold a lock for the block; false where others held it for *wait_s* seconds, or until *stop* was set."""
     deadline = time.monotonic() + wait_s
     while True:

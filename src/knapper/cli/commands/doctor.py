@@ -297,13 +297,13 @@ def check_index(settings: Settings) -> CheckResult:
             if damage:
                 return _damaged_index(damage)
             status = context.index.status(context.restrict(Filter()))
-            is_being_filled = context.index.is_being_filled
+            is_being_written = context.index.is_being_written
             freshness = context.index.check_freshness(context.view.policy)
     except KnapError as error:
         return failed_check("index", error)
     except sqlite3.DatabaseError as error:
         return _damaged_index(str(error))
-    hint = "it is being filled right now; look again later" if is_being_filled else "run `knap index`"
+    hint = "it is being filled right now; look again later" if is_being_written else "run `knap index`"
     if not status.complete:
         return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
     lacks = [f"{status.pending} waiting for embedding"] if status.pending else []
@@ -317,7 +317,7 @@ def check_index(settings: Settings) -> CheckResult:
         text += "; not every file could be checked for changes in the time of a search"
     if status.pending and not settings.vault.has_files:
         hint = "the machine with the files makes and publishes them, with the same model: run `knap index` there"
-    elif not (freshness.is_current or is_being_filled):
+    elif not (freshness.is_current or is_being_written):
         hint = "run `knap index`; `knap watch`, `knap serve` or `knap service install` takes changes in by itself"
     hint = hint if lacks or freshness.unchecked else ""
     return CheckResult(name="index", state="warn" if lacks else "ok", text=text, hint=hint)

@@ -94,11 +94,12 @@ def _update(
     """
     with indexing.show_progress(global_options) as on_progress:
         # Else a second `knap index --full` could clear the index before its vectors are computed and it is counted.
-        with context.index.filling() if full else nullcontext():
+        with context.index.filling() if full else nullcontext() as is_alone:
             outcome = context.index.refresh(full=full, progress=on_progress)
             embedded = 0
             if not no_embed:
-                embedded = context.index.embed(progress=on_progress, publishes=False, wait_s=_EMBED_WAIT_S)
+                wait_s = 0 if is_alone is False else _EMBED_WAIT_S  # which it has waited already
+                embedded = context.index.embed(progress=on_progress, publishes=False, wait_s=wait_s)
             status = context.index.status(context.restrict(Filter()))
         # Publishing takes as long as a server of others does, so nobody waits for it.
         context.index.publish(progress=on_progress)

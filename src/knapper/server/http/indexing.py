@@ -165,7 +165,7 @@ class IndexService:
             opened = self._hub.open(vault)
             opened.engine.read_rules()  # they may have changed since the last search
             # Else another full refresh could clear the index before its vectors are computed and it is counted.
-            with opened.engine.filling() if full else contextlib.nullcontext():
+            with opened.engine.filling(stop=cancelling) if full else contextlib.nullcontext():
                 outcome = opened.engine.refresh(full=full, progress=report)
                 embedded = opened.engine.embed(progress=report, stop=cancelling, publishes=False) if embed else 0
                 status = opened.engine.status(Filter())
