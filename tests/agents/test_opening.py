@@ -43,7 +43,7 @@ def test_nothing_stays_open_where_a_later_file_can_not_be_opened(
     with app.open_hub(settings) as hub:
         folder = hub.open().folder
         with closing(sqlite3.connect(folder / last)) as database:
-            database.execute("PRAGMA user_version = 99")
+            database.executescript("CREATE TABLE later (x); PRAGMA user_version = 99")
         before = held(folder)
 
         with pytest.raises(StorageError, match="newer version"), begin(hub):

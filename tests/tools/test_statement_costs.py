@@ -44,6 +44,7 @@ _GROWS_WITH_NOTES: Final[Mapping[str, str]] = {
     "SELECT MIN(f.path), COUNT(*) FROM files": "counts a folder's notes",
     "SELECT MIN(folder_key) FROM files": "lists the folders",
     "SELECT key, name, COUNT(*)": "counts all tags; remembered until the vault changes",
+    "UPDATE files SET racy": "for files saved within moments of being read, as many as this machine makes meanwhile",
     "COMMIT": "now and then, FTS5 joins what was added to its index since",
     "INSERT INTO chunk_words": "as COMMIT, where rows don't come in the order of their ids",
 }
