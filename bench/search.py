@@ -1,6 +1,7 @@
 """Search a vault of 100,000 chunks that is already open."""
 
 import argparse
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,8 +56,7 @@ def prepare(vault: Path, folder: Path, *, keep: bool) -> None:
     if keep and (folder / "index.db").exists():
         return
     frame.say("indexing")
-    for file in folder.glob("*"):
-        file.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
     frame.in_child(vaults.index, vault, folder)
 
 
