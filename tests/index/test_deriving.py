@@ -20,8 +20,6 @@ from knapper.system import private
 from tests.index import worlds
 
 NOTES = {f"{word}.md": f"{word} grows\n" for word in ("apple", "birch", "cedar", "daisy", "elder", "fern")}
-PROMPT_S = 2.0
-"""Much less than the time for which vectors are being computed."""
 
 
 class Held(worlds.WordEmbedder):
@@ -80,14 +78,12 @@ def test_an_edit_does_not_wait_for_vectors_and_is_found(tmp_path: Path) -> None:
         engine.refresh()
         with embedding_in_a_thread(engine, embedder):
             worlds.fill(root, {"birch.md": "birch withers\n", "ginkgo.md": "ginkgo grows\n"})
-            began = time.monotonic()
+            # A conflict if it had to wait.
             engine.refresh_paths([root / "birch.md", root / "ginkgo.md"])
             freshness = engine.freshen(meaning=False)
             found = engine.search(SearchRequest(text="withers", mode="keyword"))
-            took = time.monotonic() - began
             states = (engine.is_being_filled, engine.is_being_written)
 
-        assert took < PROMPT_S
         assert (freshness.stale, [hit.row.note for hit in found.hits]) == (0, ["birch.md"])
         assert states == (True, False)
         assert engine.status().pending == 0
@@ -101,11 +97,9 @@ def test_another_process_saves_while_vectors_are_computed(tmp_path: Path) -> Non
         engine.refresh()
         with embedding_in_a_thread(engine, embedder):
             worlds.fill(root, {"fern.md": "fern withers\n"})
-            began = time.monotonic()
             outcome = other.refresh(wait_s=0.1)
-            took = time.monotonic() - began
 
-        assert (outcome.indexed, took < PROMPT_S) == (1, True)
+        assert outcome.indexed == 1
         assert engine.status().pending == 0
 
 
@@ -276,19 +270,18 @@ def test_an_edit_does_not_wait_for_the_file_that_follows_a_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = worlds.fill(tmp_path / "v", NOTES)
-    taken: list[float] = []
+    saved: list[int] = []
     with worlds.engine(root, tmp_path / "s") as engine, worlds.engine(root, tmp_path / "s") as other:
 
         def save(*_: object, **__: object) -> None:
-            began = time.monotonic()
             worlds.fill(root, {"birch.md": "birch withers\n"})
-            other.refresh_paths([root / "birch.md"])
-            taken.append(time.monotonic() - began)
+            # A conflict if it had to wait.
+            saved.append(other.refresh_paths([root / "birch.md"]).indexed)
 
         monkeypatch.setattr(refresh.Deriver, "derive_postings", save)
         engine.refresh()
 
-    assert [took < 0.5 for took in taken] == [True]
+    assert saved == [1]
 
 
 def test_a_watcher_takes_over_where_the_process_that_embedded_was_killed(
