@@ -3,7 +3,8 @@
 import argparse
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,9 @@ class _SlowModel:
         """Hold nothing."""
 
 
-def _beside_a_slow_model(engine: Engine, files: list[Path]) -> tuple[list[float], list[float]]:
-    """Save notes while all vectors are computed; then change them as an edit does. Gives milliseconds of each."""
+@contextmanager
+def _watching(engine: Engine) -> Generator[None]:
+    """Follow the vault in a thread for the block, which begins once the watcher follows it."""
     stop, ready = threading.Event(), threading.Event()
 
     def heard(_: RefreshOutcome) -> None:
@@ -119,11 +121,19 @@ def _beside_a_slow_model(engine: Engine, files: list[Path]) -> tuple[list[float]
     thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
     thread.start()
     try:
-        # The same watcher as of a server, which has begun to compute when it is heard of.
         if not ready.wait(60):
             raise SystemExit("bench: the watcher didn't start within a minute")
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _beside_a_slow_model(engine: Engine, files: list[Path]) -> tuple[list[float], list[float]]:
+    """Save notes while all vectors are computed; then change them as an edit does. Gives milliseconds of each."""
+    edits: list[float] = []
+    with _watching(engine):
         saved = [_save_and_find(engine, file, f"zqbeside{n:04}x", fresh=True) for n, file in enumerate(files)]
-        edits: list[float] = []
         for number, file in enumerate(files):
             file.write_bytes(file.read_bytes() + f"\n\nThe meeting about zqedit{number:04}x was moved.\n".encode())
             begin = time.perf_counter()
@@ -131,27 +141,13 @@ def _beside_a_slow_model(engine: Engine, files: list[Path]) -> tuple[list[float]
             edits.append((time.perf_counter() - begin) * 1000)
         if engine.store.count_pending(engine.model) == 0:
             raise SystemExit("bench: the slow model was too quick")
-    finally:
-        stop.set()
-        thread.join()
     return saved, edits
 
 
 def _watched(engine: Engine, files: list[Path]) -> list[float]:
-    stop, ready = threading.Event(), threading.Event()
-
-    def heard(_: RefreshOutcome) -> None:
-        ready.set()
-
-    thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
-    thread.start()
-    try:
-        ready.wait(60)
+    with _watching(engine):
         time.sleep(1)
         return [_save_and_find(engine, file, f"zqsaved{number:04}x") for number, file in enumerate(files)]
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _save_and_find(engine: Engine, file: Path, word: str, *, fresh: bool = False) -> float:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -284,34 +284,49 @@ def test_an_edit_does_not_wait_for_the_file_that_follows_a_comparison(
     assert saved == [1]
 
 
-def test_a_watcher_takes_over_where_the_process_that_embedded_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "_TAKE_OVER_INTERVAL_S", 0.1)
-    root = worlds.fill(tmp_path / "v", NOTES)
+@contextmanager
+def followed(engine: Engine) -> Generator[None]:
+    """Follow the vault in a thread for the block, which begins once the watcher follows it."""
     stop, is_watched = threading.Event(), threading.Event()
 
     def heard(_: RefreshOutcome) -> None:
         is_watched.set()
 
+    thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
+    thread.start()
+    try:
+        assert is_watched.wait(10)
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+
+
+def wait_for_vectors(engine: Engine) -> int:
+    """Wait until no chunk lacks its vector, for some seconds at most; return how many do."""
+    deadline = time.monotonic() + 8
+    while engine.status().pending and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return engine.status().pending
+
+
+def test_a_watcher_takes_over_where_the_process_that_embedded_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_TAKE_OVER_INTERVAL_S", 0.1)
+    root = worlds.fill(tmp_path / "v", NOTES)
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.refresh()
         engine.embed()
         worlds.fill(root, {"fern.md": "fern withers\n"})
         engine.refresh()
-        thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
-        with private.acquire_process_lock(tmp_path / "s", refresh.DERIVING_LOCK_FILE, wait_s=0):
-            thread.start()
-            assert is_watched.wait(10)
-            # Until it has tried to embed what was there when it began.
-            time.sleep(1.5)
-            left_before = engine.status().pending
-        deadline = time.monotonic() + 8
-        while engine.status().pending and time.monotonic() < deadline:
-            time.sleep(0.05)
-        left = engine.status().pending
-        stop.set()
-        thread.join(10)
+        with ExitStack() as watching:
+            with private.acquire_process_lock(tmp_path / "s", refresh.DERIVING_LOCK_FILE, wait_s=0):
+                watching.enter_context(followed(engine))
+                # Until it has tried to embed what was there when it began.
+                time.sleep(1.5)
+                left_before = engine.status().pending
+            left = wait_for_vectors(engine)
 
     assert (left_before, left) == (1, 0)
 
@@ -321,28 +336,17 @@ def test_a_watcher_does_not_replace_the_vectors_of_another_model_by_itself(
 ) -> None:
     monkeypatch.setattr(watch, "_TAKE_OVER_INTERVAL_S", 0.1)
     root = worlds.fill(tmp_path / "v", NOTES)
-    stop, is_watched = threading.Event(), threading.Event()
-
-    def heard(_: RefreshOutcome) -> None:
-        is_watched.set()
-
     embedder = worlds.WordEmbedder("ours")
     with (
         worlds.engine(root, tmp_path / "s", embedder) as engine,
         worlds.engine(root, tmp_path / "s", worlds.WordEmbedder("theirs")) as other,
+        followed(engine),
     ):
-        thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
-        thread.start()
-        assert is_watched.wait(10)
-        deadline = time.monotonic() + 5
-        while engine.status().pending and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert wait_for_vectors(engine) == 0
         time.sleep(0.2)
         other.embed()
         asked = len(embedder.asked)
         time.sleep(1.5)
-        stop.set()
-        thread.join(10)
 
         assert (len(embedder.asked), other.status().pending) == (asked, 0)
 
