@@ -12,7 +12,7 @@ import pytest
 from knapper import extras
 from knapper.cli import main, output
 from knapper.cli.commands import index
-from knapper.index import refresh
+from knapper.index import refresh, watch
 from knapper.index.engine import Engine
 from knapper.index.status import clear_watch_failure, record_watch_failure
 from knapper.system import private
@@ -283,3 +283,19 @@ def test_indexing_reads_what_changed_while_another_process_computes_vectors(
     assert "being done: 2" in " ".join(answer["notes"])
     assert "0 embedded, 2 waiting, being computed right now" in status
     assert "it is being written" not in status
+
+
+def test_vectors_that_an_embedding_server_does_not_give_are_not_told_to_be_computed(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "-q", "index", "--no-embed"])
+    record_watch_failure(folder, RuntimeError())
+    # A server that follows the vault, and tries again to embed.
+    watch.write_heartbeat(folder)
+    with private.acquire_process_lock(folder, refresh.DERIVING_LOCK_FILE, wait_s=0):
+        capsys.readouterr()
+        main.run(["-v", str(vault), "status"])
+    status = capsys.readouterr().out
+
+    assert "1 waiting\n" in status
+    assert "the watch has failed since" in status

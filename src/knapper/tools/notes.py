@@ -500,7 +500,8 @@ def vault_status(context: Context) -> VaultStatus:
     status = context.index.status(context.restrict(Filter()))
     is_indexing = context.index.is_being_written
     freshness = replace(context.index.check_freshness(context.view.policy), filling=is_indexing)
-    failure = None if context.index.is_followed else find_watch_failure(context.index.folder)
+    # Also while it is tried again, which goes on for long where an embedding server is away.
+    failure = find_watch_failure(context.index.folder)
     remarks = [*context.notices, *_watch_remarks(failure), *search.freshness_notes(freshness)]
     skipped: list[SkippedFileRow] = [
         {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
@@ -522,7 +523,7 @@ def vault_status(context: Context) -> VaultStatus:
         "stale": freshness.stale,
         "unchecked": freshness.unchecked,
         "indexing": is_indexing,
-        "embedding": context.index.is_deriving,
+        "embedding": context.index.is_deriving and failure is None,
         "built": status.built,
     }
     if failure is not None:
